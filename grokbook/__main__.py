@@ -1,0 +1,346 @@
+"""The command line: `python -m grokbook`, also installed as `grokbook`.
+
+Exit status: 0 done, 1 it went wrong on the way, 2 what was asked cannot be (one line says what is allowed),
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import inspect
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grokbook
+from grokbook import parameters
+from grokbook.chapters import CHAPTERS
+from grokbook.parameters import BadInput
+
+# Errors that explain themselves; named, not imported, because of what their modules import.
+TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
+
+# The book's packages (papermill, Jupyter Book) and torch are imported only by the commands that need them.
+
+
+def list_(arguments: argparse.Namespace) -> None:
+    """every experiment and figure, with the state of its record"""
+    from grokbook import runner
+
+    rows = [("experiment", "record", "scale", "cost", "figures")]
+    for name, factory in experiments(arguments.chapter).items():
+        found = runner.status(factory())
+        rows.append((name, found.state, found.scale, found.cost or "-", ", ".join(figures_of(name)) or "-"))
+    show(rows)
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """train an experiment and store its record"""
+    import numpy as np
+
+    from grokbook import runner
+    from grokbook.measures import first_step
+
+    parameters.check_device(arguments.device)
+    experiment = chosen(arguments.experiment, arguments.parameter)
+    found = runner.status(experiment)
+    if found.state == "present" and not arguments.fresh and not arguments.out:
+        print(f"The record is there: {found.path}\nTo train it again: --fresh")
+        return
+    if arguments.out:
+        try:
+            arguments.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"--out {arguments.out} cannot be a folder to write to: {error.strerror}") from None
+    record = runner.train(
+        experiment, device=arguments.device, out=arguments.out, workers=arguments.workers, block=arguments.block
+    )
+    print(f"{experiment.name}: {record.sizes['run']} runs trained, {record.attrs['wall_seconds']:.0f} core seconds")
+    for split in ("train", "test"):
+        steps = first_step(record[f"{split}_accuracy"], record.step, 0.99)
+        met = steps[np.isfinite(steps)]
+        when = f"at step {np.median(met):.0f} (median; {met.min():.0f} to {met.max():.0f})" if len(met) else "never"
+        print(f"  99 % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
+    print(f"The record: {record.encoding.get('source') or arguments.out or runner.status(experiment).path}")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """execute and render one chapter with other parameters"""
+    from grokbook import book
+
+    given = parameters.parse_assignments(arguments.parameter)
+    book.make_chapter(arguments.chapter, given, settings(arguments))
+
+
+def book_(arguments: argparse.Namespace) -> None:
+    """execute every chapter and render the book"""
+    from grokbook import book
+
+    book.make_book(settings(arguments))
+
+
+def figures(arguments: argparse.Namespace) -> None:
+    """execute every chapter and write its plots to figures/<chapter>/"""
+    from grokbook import book
+
+    book.make_figures(settings(arguments))
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """which records are present, stale, damaged or missing, and why"""
+    from grokbook import runner
+
+    rows = [("experiment", "record", "scale", "")]
+    for name, factory in experiments(arguments.experiment).items():
+        found = runner.status(factory())
+        rows.append((name, found.state, found.scale, found.why))
+    show(rows)
+
+
+def verify(arguments: argparse.Namespace) -> None:
+    """train stored runs again and compare with the record"""
+    from grokbook import runner
+
+    parameters.check_device(arguments.device)
+    experiment = chosen(arguments.experiment, arguments.parameter)
+    found = runner.status(experiment)
+    if found.state != "present":
+        why = f" ({found.why})" if found.why else ""
+        raise BadInput(f"the record of {experiment.name} is {found.state}{why}; only a present one can be verified")
+    rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference")]
+    compared = runner.verify(experiment, sample=arguments.sample, device=arguments.device, workers=arguments.workers)
+    for one in compared:
+        gap = "none, to the last bit" if one.identical else f"{one.difference:.2g} in {one.curve}"
+        rows.append((str(one.run), one.label, str(one.seed), f"{one.stored_step:g}", f"{one.retrained_step:g}", gap))
+    show(rows)
+    apart = [one for one in compared if not one.identical and not near(one.stored_step, one.retrained_step)]
+    print(f"{len(compared) - len(apart)} of {len(compared)} runs agree (same bits, or the same step of 99% within 25%)")
+    if apart:
+        sys.exit(1)
+
+
+def near(stored: float, retrained: float) -> bool:
+    """Whether two steps of reaching 99% are within 25% of each other, or neither ever came (nan)."""
+    if math.isnan(stored) or math.isnan(retrained):
+        return math.isnan(stored) and math.isnan(retrained)
+    return abs(stored - retrained) <= 0.25 * max(stored, retrained)
+
+
+def show(rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; the columns as wide as what is in them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+# ------------------------------------------------------------------------------------ what the arguments name
+
+
+def experiments(prefix: str | None = None) -> dict[str, Callable[..., Any]]:
+    """'chapter/experiment' -> factory; all, those of one chapter, or one."""
+    found: dict[str, Callable[..., Any]] = {}
+    for chapter in CHAPTERS:
+        module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
+        found |= {f"{chapter}/{name.removeprefix(chapter + '/')}": make for name, make in module.EXPERIMENTS.items()}
+    if prefix is None:
+        return found
+    if prefix in CHAPTERS:
+        return {name: make for name, make in found.items() if name.startswith(f"{prefix}/")}
+    return {prefix: found[parameters.one_of("experiment", prefix, found)]}
+
+
+def chosen(name: str, assignments: list[str]) -> Any:
+    """The experiment of this name; its factory's keywords can be given as name=value."""
+    factory = experiments(name).get(name)
+    if factory is None:
+        raise BadInput(f'"{name}" is a chapter; name one of its experiments: {", ".join(experiments(name))}')
+    known = {
+        p.name: parameters.Parameter(p.name, str(p.annotation), p.default, "")
+        for p in inspect.signature(factory).parameters.values()
+        if p.default is not p.empty
+    }
+    values = parameters.convert_all(name, known, parameters.parse_assignments(assignments))
+    try:
+        return factory(**values)
+    except ValueError as error:
+        raise BadInput(f"{name}: {error}") from None
+
+
+def figures_of(experiment: str) -> list[str]:
+    """The ids of the figures drawn from this experiment (FIGURES of the chapter's experiments module)."""
+    chapter, _, name = experiment.partition("/")
+    module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
+    drawn: dict[str, tuple[str, ...]] = getattr(module, "FIGURES", {})
+    return [figure for figure, needs in drawn.items() if name in needs or experiment in needs]
+
+
+def settings(arguments: argparse.Namespace) -> Any:
+    from grokbook import book
+
+    return book.Settings(scale=arguments.scale, fresh=arguments.fresh, device=arguments.device)
+
+
+# ---------------------------------------------------------------------------------------------------- parsing
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser whose complaints are one line with the nearest known name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            known = [name.strip(" '") for name in match[2].split(",")]
+            what = message.split(":")[0].removeprefix("argument ")
+            message = f'no {what} "{match[1]}"{parameters.suggest(match[1], known)}; there is: {", ".join(known)}'
+        elif message.startswith("unrecognized arguments: "):
+            unknown = message.removeprefix("unrecognized arguments: ").split()[0]
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            message = f"unknown argument {unknown}{parameters.suggest(unknown, known)}; options: {', '.join(known)}"
+        self.exit(2, f"{self.prog}: {message}\n")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As usual, but an unknown option is reported by the command that does not know it."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            getattr(parsed, "parser", self).error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def parser() -> Parser:
+    top = Parser(prog="grokbook", description="Train, draw, check and render the Grokking Book.")
+    top.add_argument("--version", action="version", version=f"grokbook {grokbook.__version__}")
+    commands = top.add_subparsers(dest="command", metavar="command", required=True, title="commands")
+
+    def command(name: str, do: Callable[[argparse.Namespace], None], example: str) -> Parser:
+        summary = do.__doc__ or ""
+        made = commands.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"example:\n  {example}",
+        )
+        made.set_defaults(do=do, parser=made)
+        return made
+
+    def building(made: Parser) -> None:
+        made.add_argument(
+            "--scale",
+            choices=("full", "quick"),
+            default="full",
+            help="full (default): the paper's settings, for which"
+            " records are stored; quick: the small settings of book/quick.yaml",
+        )
+        made.add_argument("--fresh", action="store_true", help="ignore stored records and train again")
+        device(made)
+
+    def device(made: Parser) -> None:
+        made.add_argument(
+            "--device",
+            default=os.environ.get("GROKBOOK_DEVICE") or "auto",
+            help="auto (default: CUDA where there is one), cpu or cuda",
+        )
+
+    def workers(made: Parser) -> None:
+        made.add_argument("--workers", type=positive, metavar="N", help="processes (default: one a core on a CPU)")
+
+    def assignments(made: Parser, whose: str) -> None:
+        made.add_argument(
+            "-p",
+            "--parameter",
+            metavar="NAME=VALUE",
+            nargs="+",
+            action="extend",
+            default=[],
+            help=f"a parameter of the {whose}; several may follow one -p",
+        )
+
+    whose = "experiment (its defaults are the paper's settings)"
+    made = command("list", list_, "grokbook list gromov")
+    made.add_argument("chapter", nargs="?", metavar="CHAPTER", help="only this one")
+
+    made = command("train", train, "grokbook train gromov/learning_curves --device cuda --workers 1")
+    made.add_argument("experiment", metavar="CHAPTER/EXPERIMENT")
+    assignments(made, whose)
+    device(made)
+    made.add_argument("--out", type=Path, metavar="DIR", help="where the record goes (default: the local cache)")
+    made.add_argument("--fresh", action="store_true", help="train even if the record is there")
+    workers(made)
+    made.add_argument("--block", type=positive, metavar="N", help="members trained side by side in one process")
+
+    made = command("run", run, "grokbook run gromov -p p=59 width=1024")
+    made.add_argument("chapter", metavar="CHAPTER")
+    assignments(made, "chapter's parameters cell")
+    building(made)
+
+    building(command("book", book_, "grokbook book --scale quick"))
+    building(command("figures", figures, "grokbook figures"))
+
+    made = command("status", status, "grokbook status gromov")
+    made.add_argument("experiment", nargs="?", metavar="CHAPTER[/EXPERIMENT]", help="only these")
+
+    made = command("verify", verify, "grokbook verify gromov/learning_curves --sample 1")
+    made.add_argument("experiment", metavar="CHAPTER/EXPERIMENT")
+    assignments(made, whose)
+    made.add_argument("--sample", type=positive, metavar="N", help="only so many of its runs, spread over it")
+    device(made)
+    workers(made)
+    return top
+
+
+# What a folder or disk that cannot be written to is reported as.
+WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; see the module's docstring for the exit status."""
+    arguments = parser().parse_args(argv)
+    try:
+        arguments.do(arguments)
+    except BadInput as error:
+        print(f"grokbook: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("grokbook: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno not in WRITING:
+            raise
+        print(f"grokbook: cannot write {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("grokbook"):
+            raise
+        print(
+            f"grokbook: this command needs {error.name}; install it with: pip install -e '.[book]'",
+            file=sys.stderr,
+        )
+        return 1
+    except Exception as error:
+        if type(error).__name__ not in TOLD:
+            raise
+        print(f"grokbook: {error}" if "\n" not in str(error) else error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Gu et al. (2025), "Beyond Progress Measures", and its earlier version."""

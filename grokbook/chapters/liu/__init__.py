@@ -1,0 +1,1 @@
+"""Liu et al. (2022): an effective theory of representation learning."""

@@ -1,0 +1,457 @@
+"""The training loop: members of one shape, stacked, stepped together, measured on a schedule, checkpointed.
+
+``train`` is the whole of it. It knows tasks, models, optimizers and measures by their interfaces and no chapter.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook import records
+from grokbook.experiment import Experiment, Run
+from grokbook.lazy import torch
+from grokbook.monitor import MEASURES, Measured
+from grokbook.optim import Stepper, stepper
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Params = dict[str, Tensor]
+
+CHECKPOINT_SECONDS = 45.0
+REPORT_SECONDS = 1.0
+CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
+
+Report = Callable[[int, dict[str, float]], None]
+
+
+@dataclass
+class Data:
+    """The tables of M members on their device: all rows to measure on, the training rows to step on.
+
+    ``inputs`` (M, rows, ...) and ``labels`` (M, rows) with ``in_train`` (M, rows); ``train_inputs`` (M, n, ...),
+    ``train_labels`` (M, n) and ``weights`` (M, n), which sum to one and are zero where a shorter set is padded.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    in_train: Tensor
+    train_inputs: Tensor
+    train_labels: Tensor
+    weights: Tensor
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
+        """Stack the tables and splits of ``runs``."""
+        tables = {run.task: run.task.table() for run in runs}
+        masks = [run.task.in_train(run.seed) for run in runs]
+        longest = max(int(mask.sum()) for mask in masks)
+        inputs, labels, weights = [], [], []
+        for run, mask in zip(runs, masks, strict=True):
+            x, y = (part[mask] for part in tables[run.task])
+            padding = longest - len(y)
+            inputs.append(np.concatenate([x, np.zeros((padding, *x.shape[1:]), x.dtype)]))
+            labels.append(np.concatenate([y, np.zeros(padding, y.dtype)]))
+            weights.append(np.concatenate([np.full(len(y), 1 / len(y)), np.zeros(padding)]))
+
+        def on_device(arrays: list[NDArray[Any]]) -> Tensor:
+            return torch.from_numpy(np.stack(arrays)).to(device)
+
+        return cls(
+            on_device([tables[run.task][0] for run in runs]),
+            on_device([tables[run.task][1] for run in runs]),
+            on_device(masks),
+            on_device(inputs),
+            on_device(labels),
+            on_device(weights).to(dtype),
+        )
+
+    def keep(self, members: Sequence[int]) -> Data:
+        """The same for some of the members."""
+        index = list(members)
+        return Data(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+
+def sample_losses(outputs: Tensor, labels: Tensor, loss: str) -> Tensor:
+    """The loss of each sample, (M, B), from ``outputs`` (M, B, classes) and ``labels`` (M, B)."""
+    if loss == "cross_entropy":
+        return torch.nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none")
+    error = outputs.scatter_add(2, labels[..., None], torch.full_like(labels[..., None], -1, dtype=outputs.dtype))
+    return error.square().mean(-1)
+
+
+@dataclass
+class State:
+    """M members in training: everything that a checkpoint holds."""
+
+    runs: list[Run]
+    members: list[int]  # position of each in the experiment
+    step: int
+    optimizer: Stepper
+    data: Data = field(repr=False)
+
+    @property
+    def params(self) -> Params:
+        """The stacked parameters, name -> (M, ...)."""
+        return self.optimizer.params
+
+    @classmethod
+    def start(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> State:
+        """Every member drawn on the CPU from its own seed, then moved: a seed means the same on every device."""
+        drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
+        params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
+        optimizer = stepper([run.optimizer for run in runs], params)
+        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype))
+
+    def batch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs, labels and weights of the next step, each (M, B, ...)."""
+        data, size = self.data, self.runs[0].batch_size
+        if size is None:
+            return data.train_inputs, data.train_labels, data.weights
+        rows = torch.from_numpy(np.stack([_batch_rows(run, self.step, size) for run in self.runs]))
+        rows = rows.to(data.labels.device)
+        inputs = torch.stack([one[index] for one, index in zip(data.train_inputs, rows, strict=True)])
+        weights = data.weights.new_full(rows.shape, 1 / size)
+        return inputs, data.train_labels.gather(1, rows), weights
+
+    def gradients(self) -> Params:
+        """The gradient of each member's training loss over the next batch."""
+        run, (inputs, labels, weights) = self.runs[0], self.batch()
+        if run.loss == "mse" and not inputs.is_cuda and getattr(run.model, "has_own_gradients", False):
+            return run.model.mse_gradients(self.params, inputs, labels, weights)
+        params = {name: value.requires_grad_() for name, value in self.params.items()}
+        noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
+        losses = (sample_losses(run.model(params, inputs, **noise), labels, run.loss) * weights).sum(-1)  # (M,)
+        # Members share nothing, so the gradient of the sum is each member's own.
+        gradients = torch.autograd.grad(losses.sum(), list(params.values()))
+        for value in params.values():
+            value.requires_grad_(False)
+        return dict(zip(params, gradients, strict=True))
+
+    def update(self) -> None:
+        """One optimizer step."""
+        gradients = self.gradients()
+        self.step += 1
+        self.optimizer.step(gradients, self.step)
+
+    def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """Losses, accuracies and the named measures, each (M,)."""
+        data, run = self.data, self.runs[0]
+        with torch.no_grad():
+            outputs = run.model(self.params, data.inputs)  # (M, rows, classes)
+            losses = sample_losses(outputs, data.labels, run.loss).double()
+            correct = (outputs.argmax(-1) == data.labels).double()
+        numbers = {}
+        for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
+            for name, values in (("loss", losses), ("accuracy", correct)):
+                numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
+        measured = self.measured()
+        for name in names:
+            numbers.update(MEASURES[name](measured))
+        return numbers
+
+    def measured(self) -> Measured:
+        """What measures may ask for; the costly parts are computed when asked."""
+        return Measured(
+            params=_host(self.params),
+            gradients=lambda: _host(self.gradients()),
+            outputs=lambda: self._over_table(lambda model: model),
+            activations=lambda: self._over_table(lambda model: model.activations),
+            preactivations=lambda: self._over_table(lambda model: model.hidden),
+        )
+
+    def _over_table(self, function: Callable[[Any], Callable[[Params, Tensor], Tensor]]) -> NDArray[Any]:
+        with torch.no_grad():
+            return function(self.runs[0].model)(self.params, self.data.inputs).cpu().numpy()
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Go on with these members only."""
+        self.runs = [self.runs[i] for i in positions]
+        self.members = [self.members[i] for i in positions]
+        self.optimizer.keep(positions)
+        self.data = self.data.keep(positions)
+
+
+def _batch_rows(run: Run, step: int, size: int) -> NDArray[np.int64]:
+    """Training rows of one step: epochs of distinct full batches in an order drawn from the seed and the epoch."""
+    per_epoch = run.task.train_size // size
+    epoch, batch = divmod(step, per_epoch)
+    order = np.random.default_rng([run.seed, 1, epoch]).permutation(run.task.train_size)
+    return order[batch * size : (batch + 1) * size]
+
+
+def _noise(run: Run, step: int) -> torch.Generator:
+    """Dropout's own stream, from seed and step alone, so that a resumed run goes on as an uninterrupted one."""
+    mixed = np.random.SeedSequence([run.seed, 2, step]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(mixed) >> 1)
+
+
+def _host(params: Params) -> dict[str, NDArray[Any]]:
+    return {name: value.detach().cpu().numpy() for name, value in params.items()}
+
+
+@dataclass
+class Curves:
+    """What was measured: ``values`` name -> (M, evaluations) and ``kept`` name -> {(member, snapshot): array}."""
+
+    steps: NDArray[np.int64]
+    members: int
+    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    kept: dict[str, dict[tuple[int, int], NDArray[Any]]] = field(default_factory=dict)
+    kept_at: dict[tuple[int, int], int] = field(default_factory=dict)
+    stopped_at: dict[int, int] = field(default_factory=dict)
+    diverged: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.due = frozenset(self.steps.tolist())
+
+    def write(self, state: State, numbers: dict[str, NDArray[np.float64]]) -> None:
+        """Note ``numbers`` (each (M,)) at the state's step."""
+        column = int(np.searchsorted(self.steps, state.step))
+        for name, value in numbers.items():
+            table = self.values.setdefault(name, np.full((self.members, len(self.steps)), np.nan))
+            table[state.members, column] = value
+
+    def snapshot(self, state: State, positions: Sequence[int], number: int, keep: Sequence[str]) -> None:
+        """Keep arrays of some members as snapshot ``number``."""
+        measured = state.measured()
+        for name in keep:
+            values = kept_values(name, measured)
+            for i in positions:
+                self.kept.setdefault(name, {})[state.members[i], number] = np.array(values[i])  # the host may share it
+        for i in positions:
+            self.kept_at[state.members[i], number] = state.step
+
+
+def kept_values(name: str, measured: Measured) -> NDArray[Any]:
+    """The array called ``name`` in ``Experiment.keep``, (M, ...)."""
+    if name in measured.params:
+        return measured.params[name]
+    if name in MEASURES:
+        (values,) = MEASURES[name](measured).values()
+        return values
+    found = re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)
+    if not found:
+        allowed = f"a parameter ({', '.join(measured.params)}), output[q], activation[i], preactivation[i] or a measure"
+        raise ValueError(f"keep = {name!r}: {allowed}")
+    table = getattr(measured, found[1] + "s")()[..., int(found[2])]  # (M, rows)
+    side = round(table.shape[-1] ** 0.5)
+    return table.reshape(len(table), side, side)
+
+
+@dataclass
+class Training:
+    """One stack on its way: the state, what was measured, and where it stands."""
+
+    experiment: Experiment
+    state: State
+    curves: Curves
+    streak: NDArray[np.int64]  # (M,) evaluations in a row at which the stop criterion held
+    evaluated: int = -1  # the last step that was measured
+    seconds: float = 0.0  # spent before this process took over
+    resumed: list[int] = field(default_factory=list)  # steps at which a process took over
+
+    @classmethod
+    def start(cls, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training:
+        """At step 0."""
+        runs = experiment.runs
+        curves = Curves(experiment.schedule.steps(runs[0].steps), len(runs))
+        return cls(experiment, State.start(runs, device, dtype), curves, np.zeros(len(runs), np.int64))
+
+    @property
+    def last(self) -> int:
+        """The step at which every member ends."""
+        return self.experiment.runs[0].steps
+
+    def due(self) -> bool:
+        """Whether something is to be measured or kept before the next step."""
+        step = self.state.step
+        return step != self.evaluated and (step in self.experiment.snapshots or step in self.curves.due)
+
+    def evaluate(self) -> dict[str, float]:
+        """Measure, keep snapshots, let members leave; the mean of losses and accuracies, for a progress line."""
+        state, curves, experiment = self.state, self.curves, self.experiment
+        everyone = range(len(state.members))
+        self.evaluated = state.step
+        if state.step in experiment.snapshots:
+            curves.snapshot(state, everyone, experiment.snapshots.index(state.step), experiment.keep)
+        if state.step not in curves.due:
+            return {}
+        numbers = state.measure(experiment.measures)
+        curves.write(state, numbers)
+        leaving = set(everyone) if state.step == self.last else self._leaving(numbers)
+        if leaving:
+            if -1 in experiment.snapshots:
+                curves.snapshot(state, sorted(leaving), experiment.snapshots.index(-1), experiment.keep)
+            curves.stopped_at.update({state.members[i]: state.step for i in leaving})
+            state.keep([i for i in everyone if i not in leaving])
+        return {name: float(np.mean(numbers[name])) for name in CURVES}
+
+    def _leaving(self, numbers: dict[str, NDArray[np.float64]]) -> set[int]:
+        """Positions of members that met the stop criterion or whose loss is no longer finite."""
+        lost = set(np.flatnonzero(~np.isfinite(numbers["train_loss"])).tolist())
+        self.curves.diverged.update({self.state.members[i]: self.state.step for i in lost})
+        stop = self.experiment.stop
+        if stop is None:
+            return lost
+        here = np.array(self.state.members)
+        self.streak[here] = np.where(numbers[stop.measure] >= stop.threshold, self.streak[here] + 1, 0)
+        return lost | set(np.flatnonzero(self.streak[here] >= stop.evaluations).tolist())
+
+    def save(self, path: Path, seconds: float) -> None:
+        """Write all that is needed to go on, whole or not at all; the checkpoint before it stays beside it."""
+        state, curves = self.state, self.curves
+        content = {
+            "hash": self.experiment.hash,
+            "step": state.step,
+            "members": state.members,
+            "params": {name: value.cpu() for name, value in state.params.items()},
+            "slots": {
+                slot: {name: value.cpu() for name, value in of.items()} for slot, of in state.optimizer.slots.items()
+            },
+            "values": {name: torch.from_numpy(table) for name, table in curves.values.items()},
+            "kept": {
+                name: {place: torch.from_numpy(np.array(value)) for place, value in of.items()}
+                for name, of in curves.kept.items()
+            },
+            "kept_at": curves.kept_at,
+            "stopped_at": curves.stopped_at,
+            "diverged": curves.diverged,
+            "streak": self.streak.tolist(),
+            "evaluated": self.evaluated,
+            "seconds": self.seconds + seconds,
+            "resumed": self.resumed,
+        }
+        buffer = io.BytesIO()
+        torch.save(content, buffer)
+        if path.exists():
+            os.replace(path, previous(path))
+        records.write_whole(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
+        """From the latest readable checkpoint of this very experiment; None if there is none."""
+        for candidate in (path, previous(path)):
+            try:
+                found = torch.load(candidate, weights_only=True)
+            except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+                continue
+            if isinstance(found, dict) and found.get("hash") == experiment.hash:
+                break
+        else:
+            return None
+        training = cls.start(experiment, device, dtype)
+        state, curves = training.state, training.curves
+        state.keep(found["members"])
+        state.step = found["step"]
+        for table, stored in [(state.params, found["params"])] + [
+            (state.optimizer.slots[slot], of) for slot, of in found["slots"].items()
+        ]:
+            for name, value in stored.items():
+                table[name].copy_(value)
+        curves.values = {name: table.numpy().copy() for name, table in found["values"].items()}
+        curves.kept = {name: {at: value.numpy() for at, value in of.items()} for name, of in found["kept"].items()}
+        curves.kept_at, curves.stopped_at, curves.diverged = found["kept_at"], found["stopped_at"], found["diverged"]
+        training.streak = np.array(found["streak"])
+        training.evaluated, training.seconds = found["evaluated"], found["seconds"]
+        training.resumed = [*found["resumed"], state.step]
+        return training
+
+
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the latest one lies."""
+    return path.with_name(path.name + ".previous")
+
+
+def train(
+    experiment: Experiment,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    checkpoint: Path | None = None,
+    report: Report | None = None,
+) -> xr.Dataset:
+    """Train the runs of one stack side by side and return what was measured.
+
+    A member whose loss is no longer finite leaves, and the record says at which step; the others go on.
+
+    Args:
+        experiment: runs of equal shape (see ``Experiment.shards``).
+        device: ``"cpu"`` or ``"cuda"``.
+        dtype: ``"float32"``, or ``"float64"`` for tests.
+        checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
+        report: called about once a second with the step and the latest mean losses and accuracies.
+
+    Returns:
+        A record (see ``grokbook.records``) with dimensions ``run``, ``step`` and, where asked for, ``snapshot``.
+    """
+    where = torch.device(device), getattr(torch, dtype)
+    started, saved, reported = time.time(), time.monotonic(), 0.0
+    found = Training.load(checkpoint, experiment, *where) if checkpoint else None
+    training = found or Training.start(experiment, *where)
+
+    numbers: dict[str, float] = {}
+    while True:
+        if training.due():
+            numbers = training.evaluate() or numbers
+            if not training.state.members:
+                break
+        now = time.monotonic()
+        if report and now - reported >= REPORT_SECONDS:
+            report(training.state.step, numbers)
+            reported = now
+        if checkpoint and now - saved >= CHECKPOINT_SECONDS:
+            training.save(checkpoint, time.time() - started)
+            saved = now
+        training.state.update()
+
+    return _record(training, device, training.seconds + time.time() - started, started)
+
+
+def _record(training: Training, device: str, seconds: float, started: float) -> xr.Dataset:
+    """The labelled outcome."""
+    experiment, curves = training.experiment, training.curves
+    variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in curves.values.items()}
+    runs = range(len(experiment.runs))
+    variables["stopped_at"] = ("run", [curves.stopped_at[i] for i in runs])
+    variables["diverged_at"] = ("run", [float(curves.diverged.get(i, np.nan)) for i in runs])
+    count = len(experiment.snapshots)
+    for name, places in curves.kept.items():
+        shape = next(iter(places.values())).shape
+        table = np.full((len(runs), count, *shape), np.nan, np.float32)
+        for (member, number), value in places.items():
+            table[member, number] = value
+        axes = _axes(experiment.runs[0].model, name, len(shape))
+        variables[name] = (("run", "snapshot", *axes), table)
+    if count:
+        at = [[float(curves.kept_at.get((i, number), np.nan)) for number in range(count)] for i in runs]
+        variables["snapshot_step"] = (("run", "snapshot"), at)
+    machine = torch.cuda.get_device_name() if device.startswith("cuda") else records.processor()
+    provenance = {
+        "device": device,
+        "machine": machine,
+        "torch": str(torch.__version__),
+        "wall_seconds": seconds,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "resumed_at": str(training.resumed),
+    }
+    return records.assemble(experiment, curves.steps, variables, provenance)
+
+
+def _axes(model: Any, name: str, count: int) -> list[str]:
+    """Names for the dimensions of a kept array."""
+    if "[" in name:
+        return ["n", "m"]
+    return list(getattr(model, "axes", {}).get(name, [f"{name}_{axis}" for axis in range(count)]))

@@ -1,0 +1,216 @@
+"""Experiments: complete recipes of what is trained, measured and when. Plain data, no training, no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook.optim import Optimizer
+
+# Raised when the engine's own arithmetic changes; a task, model or optimizer carries its own version.
+ENGINE_VERSION = 1
+
+LOSSES = ("mse", "cross_entropy")
+
+
+class Task(Protocol):
+    """A labelled table and its split."""
+
+    def table(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Inputs (rows, ...) and labels (rows,)."""
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which rows a seed trains on, (rows,)."""
+
+    @property
+    def train_size(self) -> int:
+        """How many rows that is."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The complete recipe of one member.
+
+    Args:
+        task: what to learn; its split is drawn from ``seed``.
+        model: sizes of the network; its initial weights are drawn from ``seed``.
+        optimizer: ``SGD``, ``Adam`` or ``AdamW`` of ``grokbook.optim``.
+        steps: optimizer steps.
+        seed: drives split, initial weights, minibatch order and dropout.
+        loss: ``"mse"``, the mean over samples and outputs against one-hot targets, or ``"cross_entropy"``, in nats.
+        batch_size: samples a step; None is the full training set.
+        label: what figures call this condition; not part of the recipe.
+    """
+
+    task: Any
+    model: Any
+    optimizer: Optimizer
+    steps: int
+    seed: int
+    loss: str = "mse"
+    batch_size: int | None = None
+    label: str = field(default="", metadata={"recipe": False})
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"steps = {self.steps}: at least 1 is needed")
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss = {self.loss!r}: choose one of {', '.join(LOSSES)}")
+        if self.batch_size is not None and not 1 <= self.batch_size <= self.task.train_size:
+            raise ValueError(
+                f"batch_size = {self.batch_size}: between 1 and the {self.task.train_size} training samples is needed"
+            )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a run is measured: at both its ends, every ``every`` steps, and ``log`` times evenly in log step."""
+
+    log: int = 100
+    every: int | None = None
+
+    def steps(self, last: int) -> NDArray[np.int64]:
+        """The steps at which a run of ``last`` steps is measured, ascending."""
+        spaced = np.geomspace(1, last, self.log).round()
+        regular = np.arange(0, last, self.every or last)
+        return np.unique(np.concatenate([[0, last], spaced, regular]).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A member leaves once ``measure`` has been at least ``threshold`` at ``evaluations`` evaluations in a row."""
+
+    measure: str = "test_accuracy"
+    threshold: float = 0.99
+    evaluations: int = 1
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named list of runs, with what to measure and when.
+
+    Args:
+        name: ``"chapter/experiment"``, also the path of its record below ``results/``.
+        runs: the members.
+        schedule: when losses, accuracies and ``measures`` are taken.
+        measures: names from ``grokbook.monitor.MEASURES``, besides losses and accuracies.
+        stop: when a member may leave early.
+        snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
+        keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
+            ``"activation[i]"`` (that hidden activation over the table), or a name from ``MEASURES``.
+        scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one; not part of the recipe.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+    schedule: Schedule = Schedule()
+    measures: tuple[str, ...] = ()
+    stop: Stop | None = None
+    snapshots: tuple[int, ...] = ()
+    keep: tuple[str, ...] = ()
+    scale: str = field(default="full", metadata={"recipe": False})
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain JSON data."""
+        return {"engine": ENGINE_VERSION, **describe(self, skip=("name",))}
+
+    @property
+    def hash(self) -> str:
+        """Content hash of the recipe, 16 hexadecimal digits. Names and plot code are not part of it."""
+        text = json.dumps(self.recipe, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def member_steps(self) -> int:
+        """Optimizer steps in all, if no member leaves early."""
+        return sum(run.steps for run in self.runs)
+
+    def select(self, members: Sequence[int]) -> Experiment:
+        """The same experiment with some of its runs."""
+        return dataclasses.replace(self, runs=tuple(self.runs[i] for i in members))
+
+    def shards(self, block: int | None = None) -> Iterator[list[int]]:
+        """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).
+
+        Learning rate, weight decay, seed, split and (through padding) train fraction may differ inside a stack.
+        """
+        stacks: dict[str, list[int]] = defaultdict(list)
+        for i, run in enumerate(self.runs):
+            table = {key: value for key, value in describe(run.task).items() if key != "train_fraction"}
+            size = run.task.train_size if run.batch_size or getattr(run.model, "batch_norm", False) else None
+            kind = type(run.optimizer).__name__
+            stacks[repr((table, describe(run.model), kind, run.steps, run.loss, run.batch_size, size))].append(i)
+        for members in stacks.values():
+            size = block or len(members)
+            for begin in range(0, len(members), size):
+                yield members[begin : begin + size]
+
+
+def describe(thing: Any, skip: Sequence[str] = ()) -> Any:
+    """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version."""
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        fields = [f for f in dataclasses.fields(thing) if f.metadata.get("recipe", True) and f.name not in skip]
+        version = {"version": thing.version} if hasattr(thing, "version") else {}
+        return {"type": type(thing).__name__, **version, **{f.name: describe(getattr(thing, f.name)) for f in fields}}
+    if isinstance(thing, (tuple, list)):
+        return [describe(item) for item in thing]
+    if isinstance(thing, np.generic):
+        return thing.item()
+    return thing
+
+
+def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
+    """The first field in which two recipes differ, as ``"runs[0].model.width: 500 here, 256 there"``, or None."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in [*ours, *(key for key in theirs if key not in ours)]:
+            found = difference(ours.get(key), theirs.get(key), f"{path}.{key}" if path else key)
+            if found:
+                return found
+        return None
+    if isinstance(ours, list) and isinstance(theirs, list):
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            found = difference(one, other, f"{path}[{i}]")
+            if found:
+                return found
+        return None if len(ours) == len(theirs) else f"number of {path}: {len(ours)} here, {len(theirs)} there"
+    return None if ours == theirs else f"{path}: {ours!r} here, {theirs!r} there"
+
+
+def coordinates(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """One list per recipe field, a value per run; names are the fields', the optimizer's class is ``optimizer``."""
+    rows = [_flat(run) for run in runs]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    missing: dict[bool, Any] = {True: "", False: float("nan")}
+    columns = {}
+    for name in names:
+        is_text = any(isinstance(row.get(name), str) for row in rows)
+        values = [row.get(name) for row in rows]
+        values = [missing[is_text] if value is None else value for value in values]
+        columns[name] = [int(value) if isinstance(value, bool) else value for value in values]
+    return columns
+
+
+def _flat(run: Run) -> dict[str, Any]:
+    row: dict[str, Any] = {"label": run.label, "seed": run.seed, "steps": run.steps, "loss": run.loss}
+    for part, thing in (("task", run.task), ("model", run.model), ("optimizer", run.optimizer)):
+        row[part] = type(thing).__name__
+        for f in dataclasses.fields(thing):
+            value = getattr(thing, f.name)
+            if f.name == "betas":
+                row["beta1"], row["beta2"] = value
+            elif isinstance(value, (int, float, str)):
+                row[f.name] = value
+    return row

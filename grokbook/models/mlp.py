@@ -1,0 +1,156 @@
+"""The two-layer perceptron of Gromov (2023), eqs 1, 2 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from grokbook.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+# name -> (factor on the output, standard deviation at initialisation), each a function of (p, width)
+SCALINGS: dict[str, Callable[[int, int], tuple[float, float]]] = {
+    "mean_field": lambda p, width: (2 / width, 1.0),  # as printed, eq. 2
+    "input_mean_field": lambda p, width: (1 / (2 * p * width), 1.0),  # what the paper's own curves fit
+    "standard": lambda p, width: (1.0, 0.5 * (2 * width) ** (-1 / 3)),  # the group's public code
+}
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "quadratic": lambda h: h * h,
+    "relu": lambda h: torch.relu(h),
+    "gelu": lambda h: torch.nn.functional.gelu(h),
+    "abs": lambda h: torch.abs(h),
+}
+
+ROWS = 256  # samples per chunk of the hand-derived gradient: three (256, 500) buffers stay in a core's own cache
+
+
+@dataclass(frozen=True)
+class TwoLayerMLP:
+    """f(n, m) = c W_out phi(W_in [onehot(n); onehot(m)]), without biases.
+
+    Params of M members: ``W_in`` (M, width, 2p) and ``W_out`` (M, p, width), all entries normal at initialisation.
+
+    Args:
+        p: modulus, so 2p inputs and p outputs.
+        width: hidden units N.
+        scaling: the output factor c and the initial standard deviation, by name. ``"mean_field"`` is the printed
+            2/N with unit variance; ``"input_mean_field"`` is 1/(2pN) with unit variance, in which the paper's Fig. 1
+            was evidently made; ``"standard"`` has c = 1 and a small initial variance.
+        activation: phi, ``"quadratic"`` in eq. 4.
+        dropout: probability that a hidden activation is dropped in a training step.
+        batch_norm: normalise each preactivation over the samples at hand (no learnt scale or shift). In full-batch
+            training those are the training set; in evaluation the whole table.
+
+    Raises:
+        ValueError: an unknown scaling or activation, or a size out of range.
+    """
+
+    p: int
+    width: int
+    scaling: str = "mean_field"
+    activation: str = "quadratic"
+    dropout: float = 0.0
+    batch_norm: bool = False
+    version: ClassVar[int] = 1
+    axes: ClassVar[dict[str, tuple[str, str]]] = {"W_in": ("hidden", "input"), "W_out": ("output", "hidden")}
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"width = {self.width}: a whole number of at least 1 is needed")
+        if self.scaling not in SCALINGS:
+            raise ValueError(f"scaling = {self.scaling!r}: choose one of {', '.join(SCALINGS)}")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation = {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
+
+    @property
+    def factor(self) -> float:
+        """The constant c in front of W_out."""
+        return SCALINGS[self.scaling](self.p, self.width)[0]
+
+    @property
+    def floats_per_sample(self) -> int:
+        """Numbers that one sample needs between the layers; decides how many members share a core's cache."""
+        return 2 * self.width
+
+    def init(self, generator: Generator) -> dict[str, Tensor]:
+        """Weights of one member: ``W_in`` (width, 2p), ``W_out`` (p, width)."""
+        std = SCALINGS[self.scaling](self.p, self.width)[1]
+        return {
+            "W_in": std * torch.randn(self.width, 2 * self.p, generator=generator),
+            "W_out": std * torch.randn(self.p, self.width, generator=generator),
+        }
+
+    def hidden(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
+        """First-layer preactivations h1, (M, B, width), of the pairs ``inputs`` (M, B, 2)."""
+        W_in = params["W_in"]
+        M = len(W_in)
+        # A one-hot input picks a column, so the product with W_in is two look-ups and a sum. All members share one
+        # look-up table, member r's rows starting at r * 2p.
+        rows = W_in.transpose(1, 2).reshape(M * 2 * self.p, self.width)
+        start = torch.arange(M, device=W_in.device)[:, None] * 2 * self.p
+        look_up = torch.nn.functional.embedding
+        return look_up(inputs[..., 0] + start, rows) + look_up(inputs[..., 1] + self.p + start, rows)
+
+    def activations(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
+        """Hidden activations z, (M, B, width)."""
+        h = self.hidden(params, inputs)
+        if self.batch_norm:
+            h = (h - h.mean(1, keepdim=True)) / (h.var(1, keepdim=True, unbiased=False) + 1e-5).sqrt()
+        return ACTIVATIONS[self.activation](h)
+
+    def __call__(self, params: dict[str, Tensor], inputs: Tensor, noise: Sequence[Generator] | None = None) -> Tensor:
+        """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise``, one generator a member, switches dropout on."""
+        z = self.activations(params, inputs)
+        if self.dropout and noise is not None:
+            kept = torch.stack([torch.rand(z.shape[1:], generator=one) >= self.dropout for one in noise])
+            z = z * kept.to(z.device) / (1 - self.dropout)
+        return self.factor * z @ params["W_out"].transpose(1, 2)
+
+    @property
+    def has_own_gradients(self) -> bool:
+        """Whether ``mse_gradients`` covers these settings."""
+        return self.activation == "quadratic" and not self.dropout and not self.batch_norm
+
+    def mse_gradients(
+        self, params: dict[str, Tensor], inputs: Tensor, labels: Tensor, weights: Tensor
+    ) -> dict[str, Tensor]:
+        """The gradient of the mean squared error, derived by hand: 1.5 times as fast as autograd on a core.
+
+        The samples are taken a few hundred at a time so that the activations never leave the cache.
+
+        Args:
+            params: of M members.
+            inputs: (M, B, 2) pairs.
+            labels: (M, B) answers.
+            weights: (M, B) weight of each sample in the mean; samples of weight zero stand at the end.
+
+        Returns:
+            Gradients named and shaped like ``params``.
+        """
+        p, factor = self.p, self.factor
+        gradients = {name: torch.zeros_like(value) for name, value in params.items()}
+        for member in range(len(labels)):
+            rows = params["W_in"][member].T.contiguous()  # (2p, width)
+            W_out, into_W_out = params["W_out"][member], gradients["W_out"][member]
+            into_rows = torch.zeros_like(rows)
+            size = int((weights[member] > 0).sum())
+            first, second = inputs[member, :size, 0], inputs[member, :size, 1] + p
+            for begin in range(0, size, ROWS):
+                chunk = slice(begin, min(begin + ROWS, size))
+                n, m = first[chunk], second[chunk]
+                h = rows[n].add_(rows[m])
+                z = h * h
+                error = (z @ W_out.T).mul_(factor)  # (rows of the chunk, p)
+                error[torch.arange(len(n), device=error.device), labels[member, chunk]] -= 1
+                error.mul_(2 * factor / p * weights[member, chunk, None])
+                into_W_out.addmm_(error.T, z)
+                into_h = torch.mm(error, W_out, out=z).mul_(h).mul_(2)
+                into_rows.index_add_(0, n, into_h).index_add_(0, m, into_h)
+            gradients["W_in"][member] = into_rows.T
+        return gradients

@@ -1,0 +1,71 @@
+"""What a training can log, by name: the bridge from a stack of members to the measures of ``grokbook.measures``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook import measures
+
+Numbers = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """M members at one step, on the host. What costs a pass through the network is a function, called when asked.
+
+    ``params`` and ``gradients()`` map names to (M, ...); ``outputs()`` is (M, rows, classes), ``activations()`` and
+    ``preactivations()`` are (M, rows, hidden), over all rows of the table.
+    """
+
+    params: Numbers
+    gradients: Callable[[], Numbers]
+    outputs: Callable[[], NDArray[Any]]
+    activations: Callable[[], NDArray[Any]]
+    preactivations: Callable[[], NDArray[Any]]
+
+    def activation_maps(self) -> NDArray[Any]:
+        """Hidden activations as functions of the pair, (M, hidden, p, p)."""
+        table = self.activations()
+        side = round(table.shape[1] ** 0.5)
+        return np.moveaxis(table, -1, 1).reshape(len(table), -1, side, side)
+
+
+def _norms(prefix: str, values: Numbers) -> Numbers:
+    flat = {name: value.reshape(len(value), -1).astype(np.float64) for name, value in values.items()}
+    return {f"{prefix}_{name}": np.sqrt(np.square(value).sum(-1)) for name, value in flat.items()}
+
+
+def _phases(now: Measured) -> Numbers:
+    found = measures.phase_residuals(now.params["W_in"], now.params["W_out"])
+    distinct = [len(set(row[row > 0].tolist())) for row in found.frequency]
+    return {"residual_sd": measures.circular_sd(found.residual), "distinct_frequencies": np.array(distinct, float)}
+
+
+def _embedding_ipr(now: Measured) -> Numbers:
+    tables = {"embedding_ipr": np.swapaxes(now.params["W_E"], -1, -2), "unembedding_ipr": now.params["W_U"]}
+    return {
+        name: measures.inverse_participation_ratio(measures.fourier_power(table)).mean(-1)
+        for name, table in tables.items()
+    }
+
+
+def _activation_share(now: Measured) -> Numbers:
+    """One member at a time: all units of one over the table are large enough."""
+    maps = now.activation_maps()  # (M, hidden, p, p)
+    return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
+
+
+# name in an experiment -> the numbers it logs, each (M,)
+MEASURES: dict[str, Callable[[Measured], Numbers]] = {
+    "weight_norm": lambda now: _norms("weight_norm", now.params),
+    "gradient_norm": lambda now: _norms("gradient_norm", now.gradients()),
+    "ipr": lambda now: {"ipr": measures.first_layer_ipr(now.params["W_in"])},
+    "phases": _phases,
+    "embedding_ipr": _embedding_ipr,
+    "activation_share": _activation_share,  # (M, hidden): for ``Experiment.keep`` only
+}

@@ -1,0 +1,158 @@
+"""Executed notebooks made canonical: the same content gives the same bytes, whoever ran it and when.
+
+papermill and Jupyter leave times, paths, random cell ids and random widget ids in an executed notebook, and
+cut the printed text into pieces as it arrived. None of it is content. Without it two runs can be compared
+byte by byte, and no path of the machine reaches the pages' sources.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Notebook = dict[str, Any]  # the JSON object of an .ipynb file
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+REFERENCE = "IPY_MODEL_"
+
+
+def read(path: Path) -> Notebook:
+    """The notebook's JSON object."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write(notebook: Notebook, path: Path) -> None:
+    """Write as Jupyter does: one space of indentation, a newline at the end."""
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def outputs(notebook: Notebook) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(cell number from 1, output) of every output."""
+    for number, cell in enumerate(notebook["cells"], start=1):
+        for output in cell.get("outputs", ()):
+            yield number, output
+
+
+def stderr_lines(notebook: Notebook) -> Iterator[tuple[int, str]]:
+    """(cell number, line) of what the cells wrote to stderr."""
+    for number, output in outputs(notebook):
+        if output["output_type"] == "stream" and output["name"] == "stderr":
+            for line in "".join(output["text"]).splitlines():
+                yield number, line
+
+
+def errors(notebook: Notebook) -> list[str]:
+    """'cell 7: ValueError: ...' for every error output."""
+    return [
+        f"cell {number}: {output['ename']}: {output['evalue']}"
+        for number, output in outputs(notebook)
+        if output["output_type"] == "error"
+    ]
+
+
+def canonical(notebook: Notebook) -> Notebook:
+    """The same notebook without anything that differs between two runs. The argument is not changed."""
+    result: Notebook = json.loads(json.dumps(notebook))
+    language = result["metadata"].get("language_info", {})
+    result["metadata"] = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {key: value for key, value in language.items() if key != "version"},
+        **{key: result["metadata"][key] for key in ("mystnb", "widgets") if key in result["metadata"]},
+    }
+    for number, cell in enumerate(result["cells"], start=1):
+        cell["id"] = f"cell-{number}"
+        for key in ("papermill", "execution"):
+            cell["metadata"].pop(key, None)
+        if "outputs" in cell:
+            cell["outputs"] = list(_settled(cell["outputs"]))
+    _rename_widgets(result)
+    return result
+
+
+def _settled(outputs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Pieces of stdout joined; no stderr (warnings carry temporary paths), no memory addresses."""
+    pending: dict[str, Any] | None = None
+    for output in outputs:
+        if output["output_type"] == "stream":
+            if output["name"] == "stderr":
+                continue
+            text = "".join(output["text"])
+            if pending:
+                pending["text"] += text
+            else:
+                pending = {**output, "text": text}
+            continue
+        if pending:
+            yield pending
+            pending = None
+        if plain := output.get("data", {}).get("text/plain"):
+            output["data"]["text/plain"] = re.sub(r" at 0x[0-9a-f]+>", ">", "".join(plain))
+        yield output
+    if pending:
+        yield pending
+
+
+def _rename_widgets(notebook: Notebook) -> None:
+    """Number the widget models in the order a walk from the shown views meets them; drop the others."""
+    views = [
+        data
+        for _, output in outputs(notebook)
+        if VIEW in (data := output.get("data", {}))  # display_data and execute_result
+    ]
+    models = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})
+    order: dict[str, str] = {}
+
+    def visit(model: str) -> None:
+        if model in order or model not in models:
+            return
+        order[model] = f"widget-{len(order) + 1:04d}"
+        for inner in _references(models[model]["state"]):
+            visit(inner)
+
+    for data in views:
+        visit(data[VIEW]["model_id"])
+    # A link between two widgets is reached from neither of them, and lives as long as both do.
+    links = [
+        (model, _references(models[model]["state"]["source"]) + _references(models[model]["state"]["target"]))
+        for model in models
+        if models[model]["model_name"] in ("LinkModel", "DirectionalLinkModel")
+    ]
+    alive = [(ends, model) for model, ends in links if all(end in order for end in ends)]
+    for _, model in sorted(alive, key=lambda link: [order[end] for end in link[0]]):
+        visit(model)
+
+    for data in views:
+        data[VIEW]["model_id"] = order.get(data[VIEW]["model_id"], data[VIEW]["model_id"])
+        data["text/plain"] = ["(a widget: shown in the rendered book)"]  # its repr would repeat every frame
+    if order:
+        state = {order[m]: {**models[m], "state": _renamed(models[m]["state"], order)} for m in order}
+        notebook["metadata"]["widgets"] = {STATE: {"state": state, "version_major": 2, "version_minor": 0}}
+    else:
+        notebook["metadata"].pop("widgets", None)
+
+
+def _references(value: Any) -> list[str]:
+    """The model ids that a widget's state names, in a fixed order."""
+    if isinstance(value, str):
+        return [value.removeprefix(REFERENCE)] if value.startswith(REFERENCE) else []
+    if isinstance(value, dict):
+        return [found for key in sorted(value) for found in _references(value[key])]
+    if isinstance(value, list):
+        return [found for item in value for found in _references(item)]
+    return []
+
+
+def _renamed(value: Any, order: dict[str, str]) -> Any:
+    """The state with the new model ids; a reference to a model that is gone becomes None."""
+    if isinstance(value, str) and value.startswith(REFERENCE):
+        name = order.get(value.removeprefix(REFERENCE))
+        return f"{REFERENCE}{name}" if name else None
+    if isinstance(value, dict):
+        return {key: _renamed(item, order) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_renamed(item, order) for item in value]
+    return value

@@ -1,0 +1,200 @@
+"""Optimizers over stacked parameters: each member keeps its own learning rate, momentum and weight decay.
+
+The recipes (``SGD``, ``Adam``, ``AdamW``) are frozen dataclasses; ``stepper`` turns one recipe per member into the
+object that updates a stack. The updates are those of ``torch.optim``, member by member, and a test holds them to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from grokbook.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Params = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Settings for the parameters whose name starts with ``prefix``; what is None is inherited."""
+
+    prefix: str
+    lr: float | None = None
+    weight_decay: float | None = None
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Gradient descent with heavy-ball momentum and coupled weight decay, as ``torch.optim.SGD``."""
+
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    groups: tuple[Group, ...] = ()
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam with weight decay added to the gradient, as ``torch.optim.Adam``."""
+
+    lr: float
+    weight_decay: float = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    groups: tuple[Group, ...] = ()
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Adam with decoupled weight decay, as ``torch.optim.AdamW``."""
+
+    lr: float
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    groups: tuple[Group, ...] = ()
+    version: ClassVar[int] = 1
+
+
+Optimizer = SGD | Adam | AdamW
+
+
+def settings(recipe: Optimizer, name: str) -> tuple[float, float]:
+    """Learning rate and weight decay of the parameter called ``name``."""
+    for group in recipe.groups:
+        if name.startswith(group.prefix):
+            return (
+                recipe.lr if group.lr is None else group.lr,
+                recipe.weight_decay if group.weight_decay is None else group.weight_decay,
+            )
+    return recipe.lr, recipe.weight_decay
+
+
+class Stepper:
+    """Updates the params of M members in place from their gradients.
+
+    Args:
+        recipes: one recipe per member, all of one class.
+        params: name -> (M, ...) tensors, updated in place.
+    """
+
+    def __init__(self, recipes: Sequence[Optimizer], params: Params) -> None:
+        kinds = {type(recipe) for recipe in recipes}
+        if len(kinds) != 1:
+            raise ValueError(
+                f"members of one stack need one class of optimizer, got {sorted(k.__name__ for k in kinds)}"
+            )
+        self.recipes, self.params = list(recipes), params
+        self.slots: dict[str, Params] = {
+            slot: {name: torch.zeros_like(value) for name, value in params.items()} for slot in self.slot_names()
+        }
+        self.lr, self.weight_decay = (
+            {
+                name: self.per_member(lambda recipe, name=name, i=i: settings(recipe, name)[i], value)  # type: ignore[misc]
+                for name, value in params.items()
+            }
+            for i in (0, 1)
+        )
+
+    def slot_names(self) -> tuple[str, ...]:
+        """Names of the running averages that a member carries."""
+        raise NotImplementedError
+
+    def step(self, gradients: Params, count: int) -> None:
+        """Update number ``count`` (from 1)."""
+        raise NotImplementedError
+
+    def per_member(self, setting: Callable[[Any], float], like: Tensor) -> Tensor:
+        """A setting of every recipe, shaped to broadcast over the stacked parameter ``like``."""
+        return like.new_tensor([setting(recipe) for recipe in self.recipes]).view(-1, *[1] * (like.ndim - 1))
+
+    def keep(self, members: Sequence[int]) -> None:
+        """Go on with these members only, by position in the stack; the others' numbers are dropped."""
+        index = list(members)
+        self.recipes = [self.recipes[i] for i in index]
+        for table in (self.params, *self.slots.values(), self.lr, self.weight_decay):
+            for name in table:
+                table[name] = table[name][index]
+
+
+def _momentum(recipe: Any) -> float:
+    return float(recipe.momentum)
+
+
+class _SGD(Stepper):
+    def slot_names(self) -> tuple[str, ...]:
+        return ("velocity",) if any(_momentum(recipe) for recipe in self.recipes) else ()
+
+    def step(self, gradients: Params, count: int) -> None:
+        for name, value in self.params.items():
+            update = gradients[name]
+            if any(settings(recipe, name)[1] for recipe in self.recipes):
+                update = update + self.weight_decay[name] * value
+            if "velocity" in self.slots:
+                velocity = self.slots["velocity"][name]
+                update = velocity.mul_(self.per_member(_momentum, value)).add_(update)
+            value.sub_(self.lr[name] * update)
+
+
+class _Adam(Stepper):
+    def slot_names(self) -> tuple[str, ...]:
+        return ("mean", "square")
+
+    def step(self, gradients: Params, count: int) -> None:
+        if next(iter(self.params.values())).is_cuda:
+            self._step_broadcast(gradients, count)
+        else:
+            self._step_fused(gradients, count)
+
+    def _step_fused(self, gradients: Params, count: int) -> None:
+        """One pass over memory per parameter: on a CPU five times as fast as the formula written out."""
+        decoupled = isinstance(self.recipes[0], AdamW)
+        fused = torch._fused_adamw_ if decoupled else torch._fused_adam_
+        mean, square = self.slots["mean"], self.slots["square"]
+        for member, recipe in enumerate(self.recipes):
+            for name, value in self.params.items():
+                lr, weight_decay = settings(recipe, name)
+                fused(
+                    [value[member]],
+                    # The fused kernel reads memory in order and is silently wrong for a transposed gradient.
+                    [gradients[name][member].contiguous()],
+                    [mean[name][member]],
+                    [square[name][member]],
+                    [],
+                    [torch.tensor(float(count))],
+                    lr=lr,
+                    beta1=recipe.betas[0],  # type: ignore[union-attr]
+                    beta2=recipe.betas[1],  # type: ignore[union-attr]
+                    weight_decay=weight_decay,
+                    eps=recipe.eps,  # type: ignore[union-attr]
+                    amsgrad=False,
+                    maximize=False,
+                )
+
+    def _step_broadcast(self, gradients: Params, count: int) -> None:
+        decoupled = isinstance(self.recipes[0], AdamW)
+        for name, value in self.params.items():
+            beta1 = self.per_member(lambda recipe: recipe.betas[0], value)
+            beta2 = self.per_member(lambda recipe: recipe.betas[1], value)
+            eps = self.per_member(lambda recipe: recipe.eps, value)
+            gradient = gradients[name]
+            if decoupled:
+                value.mul_(1 - self.lr[name] * self.weight_decay[name])
+            else:
+                gradient = gradient + self.weight_decay[name] * value
+            mean = self.slots["mean"][name].mul_(beta1).add_((1 - beta1) * gradient)
+            square = self.slots["square"][name].mul_(beta2).add_((1 - beta2) * gradient * gradient)
+            denominator = (square / (1 - beta2**count)).sqrt_().add_(eps)
+            value.sub_(self.lr[name] / (1 - beta1**count) * mean / denominator)
+
+
+def stepper(recipes: Sequence[Optimizer], params: Mapping[str, Tensor]) -> Stepper:
+    """The updater of a stack of members, one recipe each, all of one class."""
+    kind = _SGD if isinstance(recipes[0], SGD) else _Adam
+    return kind(recipes, dict(params))

@@ -1,0 +1,296 @@
+"""What a chapter's notebook talks to: records and studies by name, figures to show, claims to judge.
+
+A record is looked up or trained when a figure or a claim first asks for it. A training that would cost more than the
+page's budget is not started: what needs it says so, with the command that would run it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from grokbook import claims as claims_module
+from grokbook import plotting, runner
+from grokbook.experiment import Experiment
+
+Study = Callable[[], xr.Dataset | None]
+
+
+class Markdown:
+    """Text that notebooks and pages render as Markdown."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
+class Page(Mapping[str, xr.Dataset]):
+    """One chapter at one set of parameters; a mapping from names to records and studies, filled when asked.
+
+    Args:
+        chapter: its name.
+        experiments: name -> experiment.
+        studies: name -> function that computes a dataset without training, or None where it has no meaning.
+        figures: id -> an object with ``draw`` (records -> figure) and ``needs`` (names).
+        claims: all claims of the chapter.
+        sentences: id -> an object with ``write`` (records -> text) and ``needs``.
+        otherwise: name -> a smaller experiment that stands in where the full one has no record.
+        cost: experiment -> PFLOP of its training.
+        budget: the most PFLOP that a training may cost to be started from the page.
+        committed: names of experiments whose records come with the book; where there is none, none was made yet,
+            and the page says how to make it instead of training unasked.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    """
+
+    def __init__(
+        self,
+        chapter: str,
+        experiments: Mapping[str, Experiment],
+        studies: Mapping[str, Study],
+        figures: Mapping[str, Any],
+        claims: Sequence[claims_module.Claim],
+        sentences: Mapping[str, Any],
+        *,
+        otherwise: Mapping[str, Experiment] | None = None,
+        cost: Callable[[Experiment], float] = lambda experiment: 0.0,
+        budget: float = np.inf,
+        committed: Collection[str] = (),
+        device: str | None = None,
+    ) -> None:
+        self.chapter, self.experiments, self.studies = chapter, experiments, studies
+        self.drawn, self.all_claims = figures, {claim.id: claim for claim in claims}
+        self.sentences = sentences
+        self.otherwise, self.cost, self.budget, self.device = otherwise or {}, cost, budget, device
+        self.committed = committed
+        self._found: dict[str, xr.Dataset | None] = {}
+        self.verdicts: dict[str, claims_module.Verdict] = {}
+        self.sources: dict[str, str] = {}
+        self._described: set[str] = set()
+
+    # ---------------------------------------------------------------------------------------------- records by name
+
+    def __getitem__(self, name: str) -> xr.Dataset:
+        if name not in self._found:
+            if name in self.experiments:
+                self._found[name] = self._obtain(name)
+            elif name in self.studies:
+                self._found[name] = self.studies[name]()
+            else:
+                raise KeyError(name)
+        found = self._found[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return self[name] is not None  # type: ignore[index]
+        except KeyError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.experiments, *self.studies])
+
+    def __len__(self) -> int:
+        return len(self.experiments) + len(self.studies)
+
+    def _obtain(self, name: str) -> xr.Dataset | None:
+        full, reduced = self.experiments[name], self.otherwise.get(name)
+        candidates = [full] if reduced is None else [full, reduced]
+        stored = [one for one in candidates if runner.status(one).state == "present"] if not runner.fresh() else []
+        if stored:
+            # the committed file, or one trained here before
+            self.sources[name] = "stored" if "results" in str(runner.status(stored[0]).path) else "trained here"
+            return runner.obtain(full, otherwise=reduced, device=self.device)
+        within = [one for one in candidates if self.cost(one) <= self.budget]
+        absent = all(runner.status(one).state == "missing" for one in candidates)
+        if not within or (name in self.committed and absent and not runner.fresh()):
+            self.sources[name] = "not trained"
+            return None
+        _tell(f"{within[0].name}: training {len(within[0].runs)} networks, {within[0].member_steps:,} steps in all")
+        self.sources[name] = "trained here"
+        return runner.obtain(within[0], device=self.device)
+
+    def command(self, name: str) -> str:
+        """What to type to make a missing record."""
+        return f"python -m grokbook train {self.chapter}/{name}" if name in self.experiments else ""
+
+    # ------------------------------------------------------------------------------------------------- what is shown
+
+    def figure(self, id: str) -> Any:
+        """The figure, saved where figures are collected; a placeholder where a record is missing.
+
+        Files are written only if GROKBOOK_FIGURES says where, so that a reader who executes the notebook with other
+        parameters does not overwrite the committed plots.
+        """
+        drawn = self.drawn[id]
+        missing = [name for name in drawn.needs if name not in self]
+        if missing:
+            trained = [self.command(name) for name in missing if name in self.experiments]
+            why = "Not trained here. The command is\n" + "\n".join(trained) if trained else "Not defined for this p."
+            return plotting.placeholder(why)
+        figure = drawn.draw(self)
+        if os.environ.get("GROKBOOK_FIGURES"):
+            plotting.save(figure, self.chapter, id)
+        return figure
+
+    def say(self, id: str) -> Markdown:
+        """A sentence with computed numbers; which command is missing where a record is."""
+        sentence = self.sentences[id]
+        missing = [name for name in sentence.needs if name not in self]
+        if missing:
+            return Markdown(" ".join(self._sentence(name) for name in missing))
+        return Markdown(sentence.write(self))
+
+    def ran(self, *names: str) -> Markdown:
+        """A sentence a record on what was run, computed from the records."""
+        known = [name for name in names if name in self._described]
+        lines = [self._sentence(name) for name in names if name not in known]
+        if known:
+            lines.append(f"Described above: {', '.join(f'`{name}`' for name in known)}.")
+        return Markdown("\n".join(f"- {line}" if len(lines) > 1 else line for line in lines))
+
+    def _sentence(self, name: str) -> str:
+        if name not in self:
+            return f"**{name}** has no record at these settings; to train it: `{self.command(name)}`."
+        self._described.add(name)
+        return f"**What was run** (`{name}`): {describe(self[name])}.{self._scale(name)}"
+
+    def _scale(self, name: str) -> str:
+        if self[name].attrs.get("scale") != "reduced":
+            return ""
+        full = settings(self.experiments[name].runs)
+        return (
+            f' <span class="verdict reduced">reduced</span> The full setting is {full}; `{self.command(name)}` runs it.'
+        )
+
+    def claims(self, *ids: str, caption: str) -> claims_module.Table:
+        """A table of claims with their verdicts; what was judged is kept for the summary."""
+        chosen = [self.all_claims[id] for id in ids]
+        for claim in chosen:
+            self.verdicts[claim.id] = claim.judge(
+                self, train=lambda name: self.command(name) or "not defined for this p"
+            )
+        return claims_module.table(chosen, self.verdicts, caption)
+
+    def summary(self) -> Markdown:
+        """How many claims came out how."""
+        missing = [id for id in self.all_claims if id not in self.verdicts]
+        if missing:
+            raise LookupError(f"claims that no table shows: {', '.join(missing)}")
+        tally = claims_module.tally(list(self.verdicts.values()))
+        words = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
+        lines = [f"Of {len(self.verdicts)} claims: {words}.", ""]
+        for name in claims_module.OUTCOMES[1:]:
+            chosen = [claim for id, claim in self.all_claims.items() if self.verdicts[id].outcome == name]
+            if chosen:
+                badge = f'<span class="verdict {name.replace(" ", "-")}">{name}</span>'
+                told = "; ".join(f"{claim.figure}: {claim.statement.rstrip('.')}" for claim in chosen)
+                lines.append(f"- {badge} {told}.")
+        return Markdown("\n".join(lines))
+
+    def records_table(self) -> claims_module.Table:
+        """Where every record of the page comes from, and how to make it."""
+        rows = []
+        for name in self.experiments:
+            record = self.get(name, None)
+            command = f"<code>{self.command(name)}</code>"
+            if record is None:
+                rows.append([name, self.sources[name], "–", "–", "–", "–", "–", "–", command])
+                continue
+            scale = record.attrs["scale"]
+            if scale == "reduced":
+                scale = f"reduced: {settings_of(record)}; full: {settings(self.experiments[name].runs)}"
+            rows.append(
+                [
+                    name,
+                    self.sources[name],
+                    scale,
+                    str(record.sizes["run"]),
+                    str(len(np.unique(record.seed.values))),
+                    record.attrs["machine"],
+                    _duration(record.attrs["wall_seconds"]),
+                    f"<code>{record.attrs['hash'][:8]}</code>",
+                    command,
+                ]
+            )
+        head = ("Experiment", "Source", "Scale", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
+        return claims_module.plain_table(head, rows, "The records this page stands on")
+
+
+def describe(record: xr.Dataset) -> str:
+    """The settings of a record as a phrase: sizes, then optimizers with their steps, then seeds."""
+    seeds = len(np.unique(record.seed.values))
+    words = f"{settings_of(record)}; {seeds} seed{'s' if seeds > 1 else ''}"
+    runs = record.sizes["run"]
+    return words if runs == seeds else f"{words}, {runs} networks in all"
+
+
+def settings_of(record: xr.Dataset) -> str:
+    """Sizes and training of a record's runs."""
+    columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
+    return _phrase(columns)
+
+
+def settings(runs: Sequence[Any]) -> str:
+    """The same from the runs themselves."""
+    from grokbook.experiment import coordinates
+
+    return _phrase({name: np.array(values) for name, values in coordinates(runs).items()})
+
+
+def _phrase(columns: Mapping[str, Any]) -> str:
+    words = [
+        f"{symbol} = {_values(columns[name])}"
+        for name, symbol in (("p", "p"), ("width", "N"), ("d_model", "d"), ("heads", "H"), ("train_fraction", "α"))
+        if name in columns
+    ]
+    trained = []
+    for label in dict.fromkeys(columns["label"].tolist()):
+        here = {name: values[columns["label"] == label] for name, values in columns.items()}
+        how = ", ".join(_training(here))
+        written = label.replace("**", "^").replace("*", " · ")  # stars are Markdown's
+        trained.append(f"{written} ({how})" if label else how)
+    return ", ".join(words) + "; " + "; ".join(trained)
+
+
+def _training(columns: Mapping[str, Any]) -> list[str]:
+    """How one condition was trained, a phrase for each setting that is not zero."""
+    words = [_values(columns["steps"]) + " steps"]
+    for name, symbol in (("lr", "lr"), ("momentum", "momentum"), ("weight_decay", "decay")):
+        values = columns.get(name, np.zeros(1)).astype(float)
+        if np.nan_to_num(values).any():
+            words.append(f"{symbol} {_values(values)}")
+    if "scaling" in columns:
+        words += [f"scaling {name}" for name in np.unique(columns["scaling"])]
+    return words
+
+
+def _values(values: Any) -> str:
+    """One value, a few, or their range."""
+    distinct = np.unique(values)
+    shown = [f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" for value in distinct]
+    return ", ".join(shown) if len(shown) <= 3 else f"{shown[0]} to {shown[-1]} ({len(shown)} values)"
+
+
+def _duration(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.0f} min"
+        if seconds < 6000
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def _tell(line: str) -> None:
+    """Say it where whoever builds the book can see it; a page shows nothing."""
+    if path := os.environ.get("GROKBOOK_PROGRESS"):
+        with open(path, "a", encoding="utf-8") as progress:
+            progress.write(line + "\n")

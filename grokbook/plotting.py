@@ -1,0 +1,348 @@
+"""The house style: one palette, a few panels that every chapter uses, and files that are the same bytes each time.
+
+Figures are made without pyplot, so nothing is left open and no backend is needed. Functions that fill an ``Axes``
+return it.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import matplotlib
+import numpy as np
+import seaborn
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook.records import ROOT
+
+WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
+
+COLORS: tuple[str, ...] = tuple(to_hex(color) for color in seaborn.color_palette("colorblind"))
+BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = COLORS
+INK = "#26262b"
+FAINT = "#8d8d96"
+
+SEQUENTIAL = "viridis"  # values that start at zero
+DIVERGING = "RdBu_r"  # values with a sign
+
+RC: Any = {
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 100,
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so letters are the same on every machine
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.5,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#55555e",
+    "xtick.color": "#55555e",
+    "ytick.color": "#55555e",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e7e7ec",
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "axes.prop_cycle": cycler(color=COLORS),
+    "image.interpolation": "nearest",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "grokbook",
+    "mathtext.fontset": "dejavusans",
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def styled(draw: F) -> F:
+    """Decorator: the figure function draws in the house style and leaves matplotlib's settings as they were."""
+
+    @functools.wraps(draw)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with matplotlib.rc_context(RC):
+            return draw(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def panels(
+    rows: int = 1, columns: int = 1, *, height: float = 2.5, width: float = WIDTH, **options: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a grid of axes.
+
+    Args:
+        rows, columns: of the grid.
+        height: inches of one row.
+        width: inches of the figure.
+        options: passed to ``Figure.subplots`` (``sharex``, ``gridspec_kw``, ...).
+
+    Returns:
+        The figure and its axes, (rows, columns).
+    """
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=(width, rows * height), layout="constrained")
+        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------- panels
+
+
+def curves(
+    ax: Axes,
+    x: ArrayLike,
+    values: ArrayLike,
+    *,
+    color: str,
+    label: str | None = None,
+    dashed: bool = False,
+    thin: bool = True,
+    width: float = 1.8,
+) -> Axes:
+    """Every seed as a thin line, their median as a thick one, and the range between lowest and highest as a band.
+
+    Args:
+        x: (n,) what the seeds are drawn against.
+        values: (seed, n); nan where a seed has no value. Columns without any value are left out.
+        thin: draw the seeds' own lines (False: band and median only).
+    """
+    steps, seeds = np.asarray(x, float), np.atleast_2d(np.asarray(values, float))
+    some = np.isfinite(seeds).any(0)
+    steps, seeds = steps[some], seeds[:, some]
+    style = "--" if dashed else "-"
+    if thin and len(seeds) > 1:
+        for row in seeds:
+            known = np.isfinite(row)
+            ax.plot(steps[known], row[known], style, color=color, lw=0.6, alpha=0.45, zorder=2)
+    if len(seeds) > 1:
+        ax.fill_between(steps, np.nanmin(seeds, 0), np.nanmax(seeds, 0), color=color, alpha=0.15, lw=0, zorder=1)
+    ax.plot(steps, np.nanmedian(seeds, 0), style, color=color, lw=width, label=label, zorder=3)
+    return ax
+
+
+def dots(
+    ax: Axes,
+    x: ArrayLike,
+    values: ArrayLike,
+    *,
+    color: str,
+    label: str | None = None,
+    marker: str = "o",
+    style: str = "-",
+) -> Axes:
+    """A sweep: every seed as a small mark, their median as a line through larger ones.
+
+    Args:
+        x: (n,) the swept quantity.
+        values: (seed, n); nan where there is none.
+    """
+    x, values = np.asarray(x, float), np.atleast_2d(np.asarray(values, float))
+    if len(values) > 1:
+        for row in values:
+            ax.plot(x, row, marker, color=color, ms=2.6, alpha=0.5, mew=0, ls="none", zorder=2)
+    some = np.isfinite(values).any(0)
+    median = np.nanmedian(values[:, some], 0)
+    ax.plot(x[some], median, marker=marker, color=color, ms=4.5, mew=0, ls=style, lw=1.5, label=label, zorder=3)
+    return ax
+
+
+def heatmap(
+    ax: Axes,
+    values: ArrayLike,
+    *,
+    title: str | None = None,
+    cmap: str | None = None,
+    centre: bool = False,
+    limit: tuple[float, float] | None = None,
+    labels: tuple[str, str] = ("m", "n"),
+    ticks: bool = True,
+) -> Any:
+    """A map over all pairs, first axis upwards.
+
+    Args:
+        values: (rows, columns), rows are drawn upwards from the bottom.
+        centre: use the diverging colours with zero in their middle.
+        limit: (lowest, highest) colour; None takes the values' own, ignoring the most extreme 0.1 % at each end.
+
+    Returns:
+        The image, for a colour bar.
+    """
+    values = np.asarray(values, float)
+    if limit is None:
+        low, high = np.nanquantile(values, [0.001, 0.999])
+        limit = (-max(abs(low), abs(high)), max(abs(low), abs(high))) if centre else (float(low), float(high))
+    image = ax.imshow(
+        values, origin="lower", cmap=cmap or (DIVERGING if centre else SEQUENTIAL), vmin=limit[0], vmax=limit[1]
+    )
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    if title:
+        ax.set_title(title)
+    if ticks:
+        ax.set_xlabel(labels[0])
+        ax.set_ylabel(labels[1])
+        ax.set_xticks([0, values.shape[1] - 1])
+        ax.set_yticks([0, values.shape[0] - 1])
+    else:
+        ax.set_xticks([])
+        ax.set_yticks([])
+    ax.tick_params(length=2)
+    return image
+
+
+def mark(ax: Axes, at: float, text: str, *, color: str = FAINT, height: float = 0.97, side: str = "right") -> Axes:
+    """A dotted vertical line with a word beside it."""
+    if not np.isfinite(at):
+        return ax
+    ax.axvline(at, color=color, ls=":", lw=1.2, zorder=1.5)
+    ax.annotate(
+        text,
+        (at, height),
+        xycoords=("data", "axes fraction"),
+        xytext=(3 if side == "right" else -3, 0),
+        textcoords="offset points",
+        ha="left" if side == "right" else "right",
+        va="top",
+        fontsize=8.5,
+        color=INK,
+    )
+    return ax
+
+
+def level(ax: Axes, at: float, text: str = "", *, color: str = INK, x: float = 0.99, above: bool = True) -> Axes:
+    """A dashed horizontal line, as for a prediction, with its name on it."""
+    ax.axhline(at, color=color, ls="--", lw=1.1, zorder=1.5)
+    if text:
+        ax.annotate(
+            text,
+            (x, at),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2 if above else -2),
+            textcoords="offset points",
+            ha="right" if x > 0.5 else "left",
+            va="bottom" if above else "top",
+            fontsize=8.5,
+            color=INK,
+        )
+    return ax
+
+
+def fraction_axis(ax: Axes, label: str = "accuracy") -> Axes:
+    """An axis from 0 to 1, with a little room at both ends."""
+    ax.set_ylim(-0.03, 1.04)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+    ax.set_ylabel(label)
+    return ax
+
+
+def plain_numbers(axis: Any) -> None:
+    """Ticks as 20, 500, 10k rather than powers of ten; call it once all is drawn, since a short axis gets more of "
+    "them."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_view_interval()
+    if axis.get_scale() == "log" and low > 0:
+        decades = np.log10(high / low)
+        subs = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0, 3.0) if decades < 3 else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+
+
+def short(value: float) -> str:
+    """25000 -> "25k", 0.02 -> "0.02"."""
+    if abs(value) >= 1000:
+        return f"{value / 1000:g}k"
+    return f"{value:g}"
+
+
+def legend(ax: Axes, **options: Any) -> Any:
+    """The legend, without a frame and where it hides least."""
+    return ax.legend(**{"loc": "best", "borderaxespad": 0.3, **options})
+
+
+@styled
+def placeholder(text: str) -> Figure:
+    """What stands where a figure would be that has not been trained."""
+    figure, ((ax,),) = panels(1, 1, height=1.5)
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, text, ha="center", va="center", color=INK, fontsize=10.5, linespacing=1.6, wrap=True)
+    return figure
+
+
+# -------------------------------------------------------------------------------------------------------------- saving
+
+
+def folder(chapter: str) -> Path:
+    """Where a chapter's plots go: below GROKBOOK_FIGURES, else below figures/ of the checkout."""
+    return Path(os.environ.get("GROKBOOK_FIGURES") or ROOT / "figures") / chapter
+
+
+def save(figure: Figure, chapter: str, name: str, *, dpi: int = 200) -> list[Path]:
+    """Write a figure as PNG and SVG; the same figure gives the same bytes.
+
+    Args:
+        figure: what to write.
+        chapter: name of the chapter, a folder below figures/.
+        name: the figure's id, the file's name.
+        dpi: resolution of the PNG.
+
+    Returns:
+        The two paths.
+
+    Raises:
+        OSError: the folder cannot be written to; no half-written file is left.
+    """
+    place = folder(chapter)
+    place.mkdir(parents=True, exist_ok=True)
+    made = []
+    without: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+    for kind, metadata in without.items():
+        buffer = io.BytesIO()
+        with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
+            figure.savefig(buffer, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
+        path, scratch = place / f"{name}.{kind}", place / f".{name}.{kind}.{os.getpid()}"
+        try:
+            scratch.write_bytes(buffer.getvalue())
+            os.replace(scratch, path)
+        finally:
+            scratch.unlink(missing_ok=True)
+        made.append(path)
+    return made
+
+
+def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:
+    """A figure as a small PNG with a palette of so many colours, for the frames of a slider."""
+    from PIL import Image
+
+    buffer, small = io.BytesIO(), io.BytesIO()
+    with matplotlib.rc_context(RC):
+        figure.savefig(buffer, format="png", dpi=dpi, facecolor="white")
+    Image.open(buffer).convert("RGB").quantize(colors).save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def some(values: Sequence[Any], most: int) -> list[Any]:
+    """At most ``most`` of the values, evenly spread, first and last among them."""
+    if len(values) <= most:
+        return list(values)
+    return [values[i] for i in np.linspace(0, len(values) - 1, most).round().astype(int)]

@@ -1,0 +1,251 @@
+"""Records: the labelled outcome of an experiment, one NetCDF file each, that can be trusted or says why not."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+import grokbook
+from grokbook.experiment import Experiment, coordinates, difference
+
+SCHEMA = 1
+ROOT = Path(grokbook.__file__).resolve().parent.parent
+
+# Snapshots of weights are drawn, not trained on: 11 bits of mantissa (three decimal digits) halve a file.
+SNAPSHOT_BITS = 11
+
+UNITS = {
+    "loss": ("1", "mean loss over samples"),
+    "accuracy": ("1", "share of pairs answered correctly"),
+    "weight_norm": ("1", "Frobenius norm of a weight matrix"),
+    "gradient_norm": ("1", "Frobenius norm of the training loss's gradient"),
+    "ipr": ("1", "inverse participation ratio, mean over hidden units"),
+    "stopped_at": ("optimizer steps", "step at which the run ended"),
+    "diverged_at": ("optimizer steps", "step at which the loss was no longer finite; missing if never"),
+    "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
+}
+
+
+class DamagedRecord(Exception):
+    """A file that is no record of ours, or no longer the one that was written."""
+
+
+def cache_folder() -> Path:
+    """Where records trained here are kept: GROKBOOK_CACHE, else ``_cache`` in a checkout, else the user's cache."""
+    if chosen := os.environ.get("GROKBOOK_CACHE"):
+        return Path(chosen)
+    if (ROOT / "_toc.yml").exists():
+        return ROOT / "_cache"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grokbook"
+
+
+def stored_path(experiment: Experiment) -> Path:
+    """Where the committed record of an experiment lies."""
+    suffix = "" if experiment.scale == "full" else f"-{experiment.scale}"
+    return ROOT / "results" / f"{experiment.name}{suffix}.nc"
+
+
+def cached_path(experiment: Experiment) -> Path:
+    """Where the record of an experiment that was trained here lies."""
+    return cache_folder() / experiment.name / f"{experiment.hash}.nc"
+
+
+def assemble(
+    experiment: Experiment,
+    steps: NDArray[np.int64],
+    variables: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+) -> xr.Dataset:
+    """A record from its parts: recipe coordinates on ``run``, units and long names, recipe and provenance."""
+    record = xr.Dataset(dict(variables), {"step": ("step", steps, {"units": "optimizer steps"})})
+    record = record.assign_coords({name: ("run", values) for name, values in coordinates(experiment.runs).items()})
+    for name, variable in record.data_vars.items():
+        for key, (units, long_name) in UNITS.items():
+            if key in str(name):
+                variable.attrs.update(units=units, long_name=long_name)
+    return record.assign_attrs(
+        schema=SCHEMA,
+        experiment=experiment.name,
+        scale=experiment.scale,
+        hash=experiment.hash,
+        recipe=json.dumps(experiment.recipe, sort_keys=True),
+        grokbook=grokbook.__version__,
+        commit=commit(),
+        numpy=np.__version__,
+        **provenance,
+    )
+
+
+def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[Sequence[int]]) -> xr.Dataset:
+    """One record from the records of an experiment's shards; ``places`` are their runs' positions in it."""
+    order = np.argsort(np.concatenate(places))
+    bare = [part.drop_vars([str(name) for name in part.coords if name != "step"]) for part in parts]
+    data = xr.concat(
+        bare, "run", join="outer", data_vars="all", coords="minimal", compat="override", combine_attrs="drop"
+    )
+    data = data.sortby("step").isel(run=order)
+    first = parts[0].attrs
+    provenance = {key: first[key] for key in ("device", "machine", "torch")}
+    for key in provenance:
+        provenance[key] = ", ".join(sorted({str(part.attrs[key]) for part in parts}))
+    provenance["wall_seconds"] = float(sum(part.attrs["wall_seconds"] for part in parts))
+    provenance["started_at"] = min(part.attrs["started_at"] for part in parts)
+    provenance["resumed_at"] = "; ".join(sorted({part.attrs["resumed_at"] for part in parts}))
+    variables = {str(name): (variable.dims, variable.values) for name, variable in data.data_vars.items()}
+    return assemble(experiment, data.step.values, variables, provenance)
+
+
+def save(record: xr.Dataset, path: Path) -> None:
+    """Write a record, whole or not at all.
+
+    Raises:
+        OSError: the folder cannot be written to, or the disk is full; nothing is left behind.
+    """
+    record = record.copy()
+    encoding: dict[str, dict[str, Any]] = {}
+    for name in [*record.data_vars, *record.coords]:
+        values = record[name].values
+        if values.dtype.kind == "f" and "run" in record[name].dims and name in record.data_vars:
+            values = values.astype(np.float32)
+            if "snapshot" in record[name].dims and values.ndim > 2:
+                values = round_mantissa(values, SNAPSHOT_BITS)
+            record[name] = record[name].copy(data=values)
+        if values.dtype.kind in "fi" and values.size > 64:
+            encoding[str(name)] = {"zlib": True, "complevel": 6, "shuffle": True}
+    record.attrs["checksum"] = checksum(record)
+    # Through memory: on a full disk the HDF5 library does not raise an error but takes the process down.
+    content = io.BytesIO()
+    record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
+    write_whole(path, content.getvalue())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all: under another name first, then renamed.
+
+    Raises:
+        OSError: it cannot be written, with the path in the error; nothing is left behind.
+    """
+    scratch = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(scratch, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def load(path: Path) -> xr.Dataset:
+    """Read a record and check that it is whole.
+
+    Raises:
+        FileNotFoundError: there is none.
+        DamagedRecord: the file is truncated, altered, or not a record.
+    """
+    if not path.exists():
+        raise FileNotFoundError(path)
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as opened:
+            record = opened.load()
+    except Exception as error:  # whatever a broken file makes the HDF5 library say
+        raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
+    missing = [key for key in ("schema", "hash", "recipe", "checksum") if key not in record.attrs]
+    if missing:
+        raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
+    if record.attrs["schema"] != SCHEMA:
+        raise DamagedRecord(f"{path}: written in schema {record.attrs['schema']}, this version reads {SCHEMA}")
+    if record.attrs["checksum"] != checksum(record):
+        raise DamagedRecord(f"{path}: its contents do not match its checksum")
+    return record
+
+
+def find(experiment: Experiment, path: Path) -> xr.Dataset:
+    """The record at ``path``, if it is this experiment's.
+
+    Raises:
+        FileNotFoundError: there is none.
+        DamagedRecord: the file cannot be trusted.
+        LookupError: it holds another recipe; the message names the first field that differs.
+    """
+    record = load(path)
+    if record.attrs["hash"] != experiment.hash:
+        raise LookupError(why_stale(experiment, record))
+    return record.assign_attrs(scale=experiment.scale)
+
+
+def why_stale(experiment: Experiment, record: xr.Dataset) -> str:
+    """The first field in which a record's recipe differs from an experiment's."""
+    found = difference(json.loads(json.dumps(experiment.recipe)), json.loads(record.attrs["recipe"]))
+    return found or "nothing: the recipes agree"
+
+
+def checksum(record: xr.Dataset) -> str:
+    """SHA-256 over names, dimensions and contents of every variable."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, record.variables)):
+        variable = record[name]
+        values = variable.values
+        text = repr((name, variable.dims, values.shape)).encode()
+        body = "\0".join(map(str, values.ravel())).encode() if values.dtype.kind in "OUS" else _plain(values).tobytes()
+        digest.update(text)
+        digest.update(body)
+    return digest.hexdigest()
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Little-endian, contiguous, one kind of nan: what a round trip through a file keeps."""
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), np.nan, values)
+        return np.ascontiguousarray(values, "<f8")
+    return np.ascontiguousarray(values, "<i8")
+
+
+def round_mantissa(values: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
+    """Round float32 numbers to ``bits`` of mantissa, to nearest, so that the rest compresses away."""
+    drop = 23 - bits
+    raw = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    rounded = (raw + np.uint32(1 << (drop - 1))) & np.uint32(0xFFFFFFFF ^ ((1 << drop) - 1))
+    return np.where(np.isfinite(values), rounded.view(np.float32), values)
+
+
+@lru_cache(maxsize=1)
+def commit() -> str:
+    """The commit this code stands at, with ``+`` if the working tree differs; empty outside a checkout."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        head = git("rev-parse", "--short", "HEAD")
+        return head + ("+" if head and git("status", "--porcelain", "--", "grokbook") else "")
+    except FileNotFoundError:
+        return ""
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """What the operating system calls this machine's processor."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,239 @@
+"""Execution, staging, swapping, locking: on books of a cell or two."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from grokbook import book, notebooks
+from grokbook.book import BuildError, Settings
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def grokbook(*arguments: str, root: Path, **options) -> subprocess.Popen:
+    """`python -m grokbook` on another repository, as its own process group."""
+    code = (
+        # A runner started in the background hands on an ignored Ctrl-C; a user's terminal does not.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "import sys; from pathlib import Path; from grokbook import book, __main__;"
+        "settings = book.Settings;"
+        "book.Settings = lambda **given: settings(**given, root=Path(sys.argv[1]));"
+        "sys.exit(__main__.main(sys.argv[2:]))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(book.ROOT)}
+    command = [sys.executable, "-c", code, str(root), *arguments]
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def test_parameters_reach_the_cells_and_the_pages(small_book):
+    root = small_book("print(f'the modulus is {p + 1000}')")
+    index = book.make_book(Settings(root=root))
+    assert "the modulus is 1007" in (index.parent / "book" / "small.html").read_text()
+    page = book.make_chapter("small", {"p": "59"}, Settings(root=root))
+    assert "the modulus is 1059" in page.read_text()
+    assert "the modulus is 1007" in (index.parent / "book" / "small.html").read_text()  # the book is as it was
+
+
+def test_quick_scale_takes_its_parameters_from_quick_yaml_and_what_is_given_goes_first(small_book):
+    root = small_book("print(p)")
+    quick = Settings(scale="quick", root=root)
+    assert book.plan("small", {}, quick) == {"p": 5}
+    assert book.plan("small", {"p": "11"}, quick) == {"p": 11}
+    assert book.plan("small", {}, Settings(root=root)) == {}
+
+
+def test_a_failing_cell_stops_the_build_and_leaves_the_site_and_the_notebook_as_they_were(small_book):
+    root = small_book("print('whole')")
+    index = book.make_book(Settings(root=root))
+    before = tree(index.parent)
+    small_book("print('fine')", "raise RuntimeError('broke ' + 'here')")
+    source = (root / "book" / "small.ipynb").read_bytes()
+    process = grokbook("book", root=root)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert err.strip().endswith("small.ipynb, cell 4 failed: RuntimeError: broke here")
+    assert err.count("Traceback (most recent call last)") == 1
+    assert "book.py" not in err  # no traceback of ours around it
+    assert "Done" not in out
+    assert tree(index.parent) == before
+    assert (root / "book" / "small.ipynb").read_bytes() == source
+
+
+def test_a_page_that_does_not_render_leaves_the_site_as_it_was(small_book):
+    root = small_book("print('whole')")
+    index = book.make_book(Settings(root=root))
+    before = tree(index.parent)
+    (root / "book" / "intro.md").write_text("# Small\n\nSee {numref}`no-such-figure`.\n")
+    with pytest.raises(BuildError, match="no-such-figure"):
+        book.make_book(Settings(root=root))
+    assert tree(index.parent) == before
+
+
+def test_a_kernel_that_dies_is_told_in_one_line(small_book):
+    root = small_book("import os; os._exit(1)")
+    with pytest.raises(BuildError, match=r"^small\.ipynb: its kernel died"):
+        book.make_book(Settings(root=root))
+
+
+def test_swap_brings_the_old_folder_back_when_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    place, new = tmp_path / "html", tmp_path / "new"
+    for folder, text in ((place, "old"), (new, "new")):
+        folder.mkdir()
+        (folder / "index.html").write_text(text)
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self == new:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        with pytest.raises(OSError, match="No space"):
+            book._swap(new, place)
+    assert (place / "index.html").read_text() == "old"
+    book._swap(new, place)
+    assert (place / "index.html").read_text() == "new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["html"]
+
+
+def test_two_builds_of_the_same_book_are_byte_identical(small_book):
+    root = small_book("import matplotlib.pyplot as plt", "plt.plot([1, p])", "print(p)")
+    first = book.make_book(Settings(root=root, output=root / "a"))
+    second = book.make_book(Settings(root=root, output=root / "b"))
+    assert tree(first.parent) == tree(second.parent)
+
+
+def test_a_second_build_waits_for_the_first_and_says_so(tmp_path, capsys):
+    settings = Settings(root=tmp_path)
+    order, inside = [], threading.Event()
+
+    def first() -> None:
+        with book._building(settings, "the first"):
+            inside.set()
+            time.sleep(0.5)
+            order.append("first")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    inside.wait()
+    with book._building(settings, "the second"):
+        order.append("second")
+    thread.join()
+    assert order == ["first", "second"]
+    assert "Another build is at work" in capsys.readouterr().out
+
+
+def test_figures_are_collected_and_only_what_changed_is_written(small_book, capsys):
+    folder = "import os, pathlib; folder = pathlib.Path(os.environ['GROKBOOK_FIGURES']) / 'small'"
+    save = f"{folder}; folder.mkdir(exist_ok=True)"
+    root = small_book(
+        save, "(folder / 'one.svg').write_text(f'<svg>{p}</svg>'); (folder / 'two.svg').write_text('<svg/>');"
+    )
+    place = book.make_figures(Settings(root=root))
+    assert sorted(tree(place)) == ["small/one.svg", "small/two.svg"]
+    assert place == root / "figures"
+    os.utime(place / "small" / "two.svg", ns=(5, 5))
+    capsys.readouterr()
+    book.make_figures(Settings(root=root))
+    assert "2 files, 0 of them new or changed" in capsys.readouterr().out
+    assert (place / "small" / "two.svg").stat().st_mtime_ns == 5
+    before = tree(place)
+    quick = book.make_figures(Settings(scale="quick", root=root))
+    assert (quick / "small" / "one.svg").read_text() == "<svg>5</svg>"
+    assert tree(place) == before  # committed figures are never those of another scale
+
+
+def test_records_are_told_once_each_with_where_they_came_from(tmp_path, capsys):
+    log = book.RecordLog(tmp_path)
+    log.path.write_text(
+        '{"experiment": "small/a", "hash": "1", "source": "trained", "scale": "full", "seconds": 3}\n'
+        '{"experiment": "small/a", "hash": "1", "source": "cached", "scale": "full", "seconds": 0}\n'
+        '{"experiment": "small/b", "hash": "2", "source": "stored", "scale": "reduced", "seconds": 0}\n'
+    )
+    log.report(tmp_path / "index.html")
+    told = capsys.readouterr().out
+    assert "records used as committed: 1 (small/b (reduced))" in told
+    assert "records trained: 1 (small/a)" in told
+    assert "cache" not in told
+    assert "records at reduced settings: 1 (small/b)" in told
+    assert str(tmp_path / "index.html") in told.splitlines()[-1]
+
+
+def test_progress_of_a_kernel_is_shown_while_it_runs(small_book, capsys):
+    root = small_book("import os", "open(os.environ['GROKBOOK_PROGRESS'], 'a').write('half way\\n');")
+    book.make_chapter("small", {}, Settings(root=root))
+    assert "    half way\n" in capsys.readouterr().out
+
+
+def test_kernels_find_the_settings_in_their_environment(small_book):
+    names = "DEVICE", "FRESH", "FIGURES", "LOG"
+    root = small_book(
+        f"import os; [print(n, '=', os.environ['GROKBOOK_' + n]) for n in {names}]; print(os.getcwd());",
+        "print(os.environ['OMP_NUM_THREADS'])",
+    )
+    book.make_chapter("small", {}, Settings(root=root, device="cpu", fresh=True))
+    stage = root / "_build" / "chapter" / "small" / "stage"
+    cells = notebooks.read(stage / "book" / "small.ipynb")["cells"]
+    assert "".join(cells[2]["outputs"][0]["text"]).splitlines() == [
+        "DEVICE = cpu",
+        "FRESH = 1",
+        f"FIGURES = {stage / 'figures'}",
+        f"LOG = {root / '_build' / 'records.jsonl'}",
+        str(root),
+    ]
+    assert "".join(cells[3]["outputs"][0]["text"]) == "1\n"
+
+
+def test_what_a_cell_writes_to_stderr_is_told_in_the_terminal_and_not_on_the_page(small_book, capsys):
+    root = small_book("import sys; print('careful', file=sys.stderr)")
+    page = book.make_chapter("small", {}, Settings(root=root))
+    assert "careful" in capsys.readouterr().err
+    assert "<p>careful" not in page.read_text() and "careful\n</pre>" not in page.read_text()
+
+
+def test_an_interrupt_ends_the_build_its_kernel_and_nothing_else(small_book, tmp_path):
+    pid = tmp_path / "kernel"
+    root = small_book(f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid()))", "time.sleep(600)")
+    process = grokbook("book", root=root)
+    deadline = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip().splitlines()[-1] == "grokbook: interrupted; the same command goes on from here"
+    assert "Traceback" not in err
+    deadline = time.monotonic() + 10
+    while alive(int(pid.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(int(pid.read_text()))
+    assert not (root / "_build" / "html").exists()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return not Path(f"/proc/{pid}/stat").exists() or ") Z" not in Path(f"/proc/{pid}/stat").read_text()

@@ -1,0 +1,101 @@
+"""The command line: help that reads, refusals in one line, exit statuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grokbook import __main__ as command_line
+from grokbook import book
+
+COMMANDS = ("list", "train", "run", "book", "figures", "status", "verify")
+
+
+def ask(*arguments: str, cwd: Path = book.ROOT) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "grokbook", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=os.environ | {"PYTHONPATH": str(book.ROOT)}
+    )
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command_line.main(["--help"])
+    told = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert all(f"\n    {name} " in told for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command_line.main([name, "--help"])
+    told = capsys.readouterr().out
+    assert stopped.value.code == 0
+    example = told.split("example:\n")[1].split()
+    assert example[:2] == ["grokbook", name]
+    assert command_line.parser().parse_args(example[1:]).command == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["boook"], ['no command "boook"', 'did you mean "book"?', "verify"]),
+        (["run", "gromow"], ['no chapter "gromow"', 'did you mean "gromov"?']),
+        (["run", "gromov", "-p", "widht=10"], ['"widht"', 'did you mean "width"?', "p, width", "widht=10"]),
+        (["run", "gromov", "-p", "p=many"], ["p = 'many'", "int"]),
+        (["run", "gromov", "-p", "p"], ["name=value", '"p"']),
+        (["book", "--scale", "quik"], ['"quik"', 'did you mean "quick"?', "full, quick"]),
+        (["book", "--device", "cudda"], ["'cudda'", 'did you mean "cuda"?', "auto, cpu, cuda"]),
+        (["run", "gromov", "-p", "device=gpu"], ["'gpu'", "auto, cpu, cuda"]),
+        (["book", "--fersh"], ["--fersh", 'did you mean "--fresh"?']),
+        (["train", "gromov/learning_curves", "--workers", "0"], ["--workers", "'0'", "at least 1"]),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line_with_status_2(arguments, words):
+    answer = ask(*arguments)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert len(answer.stderr.splitlines()) == 1
+    for word in words:
+        assert word in answer.stderr
+
+
+def test_a_refusal_touches_no_file(small_book):
+    root = small_book("print(p)")
+    before = sorted(root.rglob("*"))
+    with pytest.raises(book.BadInput):
+        book.make_chapter("small", {"p": "x"}, book.Settings(root=root))
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_full_or_read_only_disk_is_one_line(number, monkeypatch, capsys):
+    def fail(settings: book.Settings) -> None:
+        raise OSError(number, os.strerror(number), "some/file")
+
+    monkeypatch.setattr(book, "make_book", fail)
+    assert command_line.main(["book"]) == 1
+    told = capsys.readouterr().err
+    assert told == f"grokbook: cannot write some/file: {os.strerror(number)}\n"
+
+
+def test_a_missing_package_of_the_book_is_one_line_with_what_to_install(monkeypatch, capsys):
+    def fail(settings: book.Settings) -> None:
+        raise ModuleNotFoundError("No module named 'papermill'", name="papermill")
+
+    monkeypatch.setattr(book, "make_book", fail)
+    assert command_line.main(["book"]) == 1
+    assert (
+        capsys.readouterr().err == "grokbook: this command needs papermill; install it with: pip install -e '.[book]'\n"
+    )
+
+
+def test_several_parameters_may_follow_one_flag():
+    parsed = command_line.parser().parse_args(["run", "gromov", "-p", "p=5", "width=6", "-p", "seeds=1"])
+    assert parsed.parameter == ["p=5", "width=6", "seeds=1"]

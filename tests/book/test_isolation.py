@@ -1,0 +1,63 @@
+"""What may import what: training stands without the book's packages, drawing without torch."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import grokbook
+
+BOOK = "matplotlib seaborn papermill ipykernel ipywidgets IPython nbformat nbclient yaml jupyter_book sphinx"
+DRAWING = (
+    "plotting",
+    "widgets",
+    "notebooks",
+    "figures",
+    "page",
+)  # last parts of the names of modules that draw or render
+TORCH = ("engine",)  # modules that may ask for torch when they are imported
+
+MODULES = [module.name for module in pkgutil.walk_packages(grokbook.__path__, "grokbook.")]
+
+
+def imports_without(blocked: str, modules: list[str]) -> subprocess.CompletedProcess:
+    """Import the modules in a fresh interpreter where the blocked packages cannot be imported."""
+    code = f"""
+import importlib, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if any(name == b or name.startswith(b + ".") for b in {blocked.split()!r}):
+            raise ModuleNotFoundError(f"{{name}} is blocked in this test", name=name)
+
+sys.meta_path.insert(0, Blocked())
+for name in {modules!r}:
+    importlib.import_module(name)
+print("ok")
+"""
+    root = Path(grokbook.__file__).parent.parent
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+
+
+def test_the_training_side_needs_none_of_the_books_packages():
+    modules = [name for name in MODULES if name.rsplit(".", 1)[-1] not in DRAWING]
+    assert "grokbook.__main__" in modules and "grokbook.book" in modules
+    answer = imports_without(BOOK, modules)
+    assert answer.stdout == "ok\n", answer.stderr
+
+
+def test_drawing_from_records_does_not_need_torch():
+    modules = [name for name in MODULES if name.rsplit(".", 1)[-1] not in TORCH]
+    assert "grokbook.widgets" in modules
+    answer = imports_without("torch", modules)
+    assert answer.stdout == "ok\n", answer.stderr
+
+
+@pytest.mark.parametrize("blocked", ["json", "numpy"])
+def test_a_blocked_package_is_noticed(blocked):
+    answer = imports_without(blocked, ["grokbook.notebooks" if blocked == "json" else "numpy"])
+    assert "is blocked in this test" in answer.stderr

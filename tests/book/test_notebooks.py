@@ -1,0 +1,128 @@
+"""Canonical notebooks: what two runs may differ in is removed, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from grokbook import book, notebooks
+
+STATE, VIEW = notebooks.STATE, notebooks.VIEW
+
+
+def executed(ids: dict[str, str], *, seconds: float, cut: int) -> dict:
+    """A notebook as papermill leaves it: model ids, times and cuts of the printed text are the run's own."""
+
+    def reference(name: str) -> str:
+        return f"IPY_MODEL_{ids[name]}"
+
+    text = "one\ntwo\n"
+    stream = [{"output_type": "stream", "name": "stdout", "text": part} for part in (text[:cut], text[cut:]) if part]
+    warning = {"output_type": "stream", "name": "stderr", "text": f"/tmp/{seconds}/x.py: warning\n"}
+    view = {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {VIEW: {"model_id": ids["box"]}, "text/plain": "VBox"},
+    }
+    models = {
+        ids["gone"]: {"model_name": "LayoutModel", "state": {}},
+        ids["link"]: {
+            "model_name": "LinkModel",
+            "state": {"source": [reference("slider"), "value"], "target": [reference("stack"), "index"]},
+        },
+        ids["dead"]: {
+            "model_name": "LinkModel",
+            "state": {"source": [reference("gone"), "value"], "target": [reference("stack"), "x"]},
+        },
+        ids["stack"]: {"model_name": "StackModel", "state": {"selected_index": 0}},
+        ids["slider"]: {"model_name": "IntSliderModel", "state": {"value": 0}},
+        ids["box"]: {
+            "model_name": "VBoxModel",
+            "state": {"children": [reference("slider"), reference("stack")]},
+        },
+    }  # fmt: skip
+    if cut % 2:
+        models = dict(reversed(models.items()))
+    cell = {
+        "cell_type": "code",
+        "id": ids["box"],
+        "execution_count": 1,
+        "metadata": {
+            "tags": ["hide-input"],
+            "papermill": {"duration": seconds},
+            "execution": {"iopub": seconds},
+        },
+        "source": "show()",
+        "outputs": [*stream[:1], warning, *stream[1:], view],
+    }
+    metadata = {
+        "papermill": {"input_path": f"/home/{seconds}", "duration": seconds},
+        "language_info": {"name": "python", "version": f"3.11.{cut}"},
+        "widgets": {STATE: {"state": models, "version_major": 2, "version_minor": 0}},
+    }
+    return {"cells": [cell], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+NAMES = ("box", "slider", "stack", "link", "dead", "gone")
+FIRST = executed({name: f"{i:032x}" for i, name in enumerate(NAMES)}, seconds=1.5, cut=4)
+SECOND = executed({name: f"{99 - i:032x}" for i, name in enumerate(NAMES)}, seconds=9.0, cut=5)
+
+
+def test_two_runs_of_the_same_notebook_are_the_same_bytes(tmp_path: Path):
+    assert json.dumps(FIRST, sort_keys=True) != json.dumps(SECOND, sort_keys=True)
+    for name, run in (("a", FIRST), ("b", SECOND)):
+        notebooks.write(notebooks.canonical(run), tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_canonical_twice_is_canonical_once():
+    once = notebooks.canonical(FIRST)
+    assert notebooks.canonical(once) == once
+
+
+def test_canonical_keeps_the_source_the_tags_and_the_output():
+    cell = notebooks.canonical(FIRST)["cells"][0]
+    assert cell["source"] == "show()"
+    assert cell["metadata"] == {"tags": ["hide-input"]}
+    assert cell["outputs"][0]["text"] == "one\ntwo\n"
+    assert len(cell["outputs"]) == 2
+
+
+def test_links_between_shown_widgets_stay_and_others_go():
+    models = notebooks.canonical(FIRST)["metadata"]["widgets"][STATE]["state"]
+    links = [model["state"] for model in models.values() if model["model_name"] == "LinkModel"]
+    assert len(links) == 1
+    slider, trait = links[0]["source"]
+    assert trait == "value"
+    assert models[slider.removeprefix("IPY_MODEL_")]["model_name"] == "IntSliderModel"
+
+
+def test_no_path_of_the_machine_is_left():
+    text = json.dumps(notebooks.canonical(FIRST))
+    assert "/home" not in text and "/tmp" not in text
+
+
+def test_canonical_does_not_change_its_argument():
+    before = copy.deepcopy(FIRST)
+    notebooks.canonical(FIRST)
+    assert before == FIRST
+
+
+def test_errors_are_found_with_their_cell():
+    failed = copy.deepcopy(FIRST)
+    failed["cells"][0]["outputs"].append(
+        {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
+    )
+    assert notebooks.errors(failed) == ["cell 1: ValueError: no"]
+    assert notebooks.errors(FIRST) == []
+
+
+@pytest.mark.parametrize("chapter", book.chapters())
+def test_notebooks_are_committed_without_outputs(chapter, root: Path):
+    for number, cell in enumerate(notebooks.read(root / "book" / f"{chapter}.ipynb")["cells"], start=1):
+        assert not cell.get("outputs"), f"cell {number}"
+        assert cell.get("execution_count") is None, f"cell {number}"
+        assert not {"papermill", "execution"} & set(cell["metadata"]), f"cell {number}"

@@ -1,0 +1,297 @@
+"""The rendered book at quick scale, trained from nothing, looked at with a browser where there is one."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from grokbook import book, notebooks
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # others cannot be reached
+]
+TOLERATED = "strict mode: use allowUnionTypes"  # a remark of the widget code's own schema checker
+SIZES = {"desk": {"width": 1300, "height": 900}, "phone": {"width": 390, "height": 844}}
+LOCAL = ("http://127.0.0.1:", "data:", "blob:")
+
+
+def pages(html: Path) -> list[str]:
+    """Every page a reader can reach, as a path below the site."""
+    found = (str(page.relative_to(html)) for page in html.rglob("*.html") if "_static" not in page.parts)
+    return sorted(page for page in found if page != "index.html")  # which only leads on
+
+
+# ------------------------------------------------------------------------------------------ without a browser
+
+
+def test_every_chapter_is_a_page_with_output(site):
+    for chapter in book.chapters():
+        assert (site.html / "book" / f"{chapter}.html").exists()
+        executed = notebooks.read(site.stage / "book" / f"{chapter}.ipynb")
+        assert notebooks.errors(executed) == []
+        assert any(True for _ in notebooks.outputs(executed))
+
+
+def test_every_record_was_trained_from_nothing(site):
+    lines = [json.loads(line) for line in (site.build / "records.jsonl").read_text().splitlines()]
+    first = {line["hash"]: line["source"] for line in reversed(lines)}
+    assert first and set(first.values()) == {"trained"}
+
+
+def test_plain_papermill_from_inside_book_gives_the_same_notebook_and_figures(site, root, tmp_path):
+    """What `papermill gromov.ipynb out.ipynb -f ...` gives a user is what the page shows, byte by byte."""
+    for chapter in book.chapters():
+        values = book.plan(chapter, {}, book.Settings(scale="quick", root=root))
+        given = tmp_path / f"{chapter}.yaml"
+        given.write_text(yaml.safe_dump(values, sort_keys=False))
+        out = tmp_path / f"{chapter}.ipynb"
+        environment = os.environ | {
+            "GROKBOOK_CACHE": str(site.cache),  # the records of the site's own run: only drawing is left to do
+            "GROKBOOK_FIGURES": str(tmp_path / "figures"),
+            "GROKBOOK_DEVICE": "cpu",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel chooses by itself
+        }
+        command = [sys.executable, "-m", "papermill", f"{chapter}.ipynb", str(out), "-f", str(given)]
+        command += ["--start-timeout", "300"]
+        done = subprocess.run(command, cwd=root / "book", env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        again = notebooks.canonical(notebooks.read(out))
+        assert again == notebooks.read(site.stage / "book" / f"{chapter}.ipynb")
+        for made in (tmp_path / "figures").rglob("*.*"):
+            shown = site.stage / "figures" / made.relative_to(tmp_path / "figures")
+            assert made.read_bytes() == shown.read_bytes(), made
+
+
+class Loaded(HTMLParser):
+    """The addresses that a page loads by itself, and the alternative texts of its images."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.alts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag in ("script", "img", "iframe", "source"):
+            self.addresses.append(given.get("src", ""))
+        if tag == "link" and given.get("rel") not in ("canonical",):
+            self.addresses.append(given.get("href", ""))
+        if tag == "img":
+            self.alts.append(given.get("alt", ""))
+
+
+def test_no_page_names_a_script_style_or_image_of_another_machine(site):
+    for page in pages(site.html):
+        loaded = Loaded((site.html / page).read_text())
+        assert [a for a in loaded.addresses if re.match(r"(https?:)?//", a)] == [], page
+
+
+def test_every_image_in_the_pages_says_in_words_what_it_shows(site):
+    seen = 0
+    for page in pages(site.html):
+        for alt in Loaded((site.html / page).read_text()).alts:
+            seen += 1
+            assert len(alt.split()) >= 3 and "_images/" not in alt, f"{page}: {alt!r}"
+    assert seen
+
+
+def test_every_internal_link_leads_somewhere(site):
+    for page in pages(site.html):
+        text = (site.html / page).read_text()
+        for address in re.findall(r'(?:href|src)="([^"#?:]+)[#?"]', text):
+            assert (site.html / page).parent.joinpath(address).exists(), f"{page} -> {address}"
+
+
+# --------------------------------------------------------------------------------------------- with a browser
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """The site over http, on this machine only."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site.html)))
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a tab that closes early
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Any]:
+    """A Chromium of this machine, with a profile of its own; skipped where there is none, unless demanded."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("GROKBOOK_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if not found:
+        if os.environ.get("GROKBOOK_BROWSER") == "required":
+            pytest.fail("no Chromium on this machine, and GROKBOOK_BROWSER=required")
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    profile = tmp_path_factory.mktemp("profile")
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=found, headless=True, args=FLAGS
+        )
+        yield context
+        context.close()
+
+
+class Visit:
+    """One page opened in one window size: what it asked for and what it complained about."""
+
+    def __init__(self, browser: Any, address: str, page: str, size: dict[str, int]) -> None:
+        self.outside: list[str] = []
+        self.complaints: list[str] = []
+        self.tab = browser.new_page()
+        self.tab.set_default_timeout(180_000)  # a busy machine is slow, not wrong
+        self.tab.set_viewport_size(size)
+        self.tab.on("request", lambda r: None if r.url.startswith(LOCAL) else self.outside.append(r.url))
+        self.tab.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
+        self.tab.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self.tab.on("response", lambda r: self.complaints.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        self.tab.goto(f"{address}/{page}", wait_until="load")
+        if page == "index.html":
+            self.tab.wait_for_url("**/intro.html", wait_until="load")
+        if self.tab.query_selector('script[type="application/vnd.jupyter.widget-view+json"]'):
+            self.tab.wait_for_selector(".jupyter-widgets")
+        self.tab.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise : null")
+        self.tab.wait_for_timeout(200)
+
+    def __enter__(self) -> Visit:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tab.close()
+
+
+class Seen(NamedTuple):
+    """What was found on one page in one window size."""
+
+    outside: list[str]  # addresses of other machines that it asked for
+    complaints: list[str]  # script errors, console errors and warnings, failed requests
+    images: list[tuple[str, bool]]  # (alternative text, whether it is drawn)
+    wide: list[str]  # elements that reach past the window and that no box of their own scrolls
+    width: int  # what there is to scroll sideways, in pixels
+
+
+IMAGES = "() => [...document.images].map(i => [i.alt, i.complete && i.naturalWidth > 0])"
+WIDE = """() => [...document.querySelectorAll('.bd-article *')].filter(e => {
+    const past = e => e.getBoundingClientRect().right > innerWidth + 1;
+    if (!past(e)) return false;
+    for (let box = e.parentElement; box.closest('.bd-article *'); box = box.parentElement)
+        if (['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(box).overflowX) && !past(box)) return false;
+    return true;
+}).map(e => e.outerHTML.slice(0, 120))"""
+
+
+@pytest.fixture(scope="module")
+def seen(site, browser, address) -> dict[tuple[str, str], Seen]:
+    """Every page, at a desk and on a phone; each opened once."""
+    found = {}
+    for page in ["index.html", *pages(site.html)]:
+        for place, size in SIZES.items():
+            with Visit(browser, address, page, size) as visit:
+                images = [(alt, drawn) for alt, drawn in visit.tab.evaluate(IMAGES)]
+                width = visit.tab.evaluate("document.documentElement.scrollWidth")
+                wide = visit.tab.evaluate(WIDE)
+                complaints = [text for text in visit.complaints if TOLERATED not in text]
+                found[page, place] = Seen(visit.outside, complaints, images, wide, width)
+    return found
+
+
+def test_no_request_leaves_the_machine(seen):
+    assert {where: page.outside for where, page in seen.items() if page.outside} == {}
+
+
+def test_no_page_raises_a_script_error(seen):
+    assert {where: page.complaints for where, page in seen.items() if page.complaints} == {}
+
+
+def test_an_outside_request_and_a_script_error_would_be_noticed(browser, address):
+    with Visit(browser, address, "book/intro.html", SIZES["desk"]) as visit:
+        visit.tab.evaluate("fetch('http://example.invalid/x').catch(() => 0); setTimeout(() => nonsense(), 0); null")
+        visit.tab.wait_for_timeout(500)
+        assert visit.outside == ["http://example.invalid/x"]
+        assert any("nonsense is not defined" in text for text in visit.complaints)
+
+
+def test_no_page_scrolls_sideways_on_a_phone(seen):
+    """Also not where the theme merely hides what is too wide."""
+    phone = {page: found for (page, place), found in seen.items() if place == "phone"}
+    assert {page: found.wide for page, found in phone.items() if found.wide} == {}
+    assert {page: found.width for page, found in phone.items() if found.width > SIZES["phone"]["width"]} == {}
+
+
+def test_something_too_wide_would_be_noticed(browser, address):
+    with Visit(browser, address, "book/intro.html", SIZES["phone"]) as visit:
+        add = "const p = document.createElement('p'); p.style.width = '600px'; p.id = 'wide';"
+        visit.tab.evaluate(f"{add} document.querySelector('.bd-article section').append(p)")
+        assert any('id="wide"' in found for found in visit.tab.evaluate(WIDE))
+
+
+def test_every_image_in_the_browser_is_drawn_and_says_in_words_what_it_shows(seen):
+    """Also those that widgets make, in the browser only."""
+    for where, page in seen.items():
+        for alt, drawn in page.images:
+            assert drawn, f"{where}: {alt!r}"
+            assert len(alt.split()) >= 3 and "_images/" not in alt, f"{where}: {alt!r}"
+
+
+def test_sliders_move_frames_and_play_plays_them(site, browser, address):
+    shown = "box => box.querySelector('img').src + box.querySelector('img').alt"
+    moved = 0
+    for page in [page for page in pages(site.html) if "grok-frames" in (site.html / page).read_text()]:
+        with Visit(browser, address, page, SIZES["desk"]) as visit:
+            for box in visit.tab.query_selector_all(".grok-frames"):
+
+                def changes(before: str, box: Any = box, tab: Any = visit.tab) -> str:
+                    tab.wait_for_function(f"([box, before]) => ({shown})(box) !== before", arg=[box, before])
+                    return box.evaluate(shown)
+
+                handle = box.wait_for_selector(".noUi-handle")
+                assert handle.get_attribute("aria-label"), "a slider says what it changes"
+                assert box.query_selector(".widget-play button").get_attribute("aria-label")
+                frames = [box.evaluate(shown)]
+                for _ in range(2):
+                    handle.press("ArrowRight")
+                    frames.append(changes(frames[-1]))
+                assert len(set(frames)) == 3
+                handle.press("Home")
+                assert changes(frames[-1]) == frames[0]
+                box.query_selector(".widget-play button").click()
+                assert changes(frames[0]) == frames[1]
+                moved += 1
+    assert moved
+
+
+def test_search_works_without_a_network(site, browser, address):
+    with Visit(browser, address, "search.html?q=grokking", SIZES["desk"]) as visit:
+        visit.tab.wait_for_selector("#search-results ul.search li")
+        assert visit.outside == []

@@ -1,0 +1,176 @@
+"""The chapter's claims: all of them are there, each judges every record, and criteria decide where they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.gromov import claims, experiments, studies
+from grokbook.chapters.gromov.claims import BY_ID, CLAIMS
+from grokbook.claims import OUTCOMES
+
+from .conftest import WIDTH, P
+
+WANTED = [
+    "fig1a",
+    "fig1b",
+    "fig1c",
+    "fig1d",
+    "fig2",
+    "fig3",
+    "fig4a-i",
+    "fig4a-ii",
+    "fig4a-iii",
+    "fig4a-iv",
+    "fig4b",
+    "fig5",
+    "fig6",
+    "fig7",
+    "fig8",
+    "fig9",
+    "fig11",
+    "fig12",
+    "fig13",
+    "fig10-first",
+    "fig10-second",
+    "fig10-data",
+    "claim-1",
+    "claim-1b",
+    "claim-2",
+    "composite",
+    "redundant",
+    "optim",
+    "ntk",
+    "alphac",
+    "complex",
+]
+
+
+def curves(train, test, *, steps=None, **more) -> xr.Dataset:
+    """A record of learning curves, one row a seed."""
+    train, test = np.atleast_2d(train), np.atleast_2d(test)
+    variables = {"train_accuracy": train, "test_accuracy": test, **{k: np.atleast_2d(v) for k, v in more.items()}}
+    steps = np.arange(train.shape[1]) * 100 if steps is None else steps
+    return xr.Dataset(
+        {name: (("run", "step"), values) for name, values in variables.items()},
+        {"step": steps, "seed": ("run", np.arange(len(train))), "p": ("run", np.full(len(train), 97))},
+    )
+
+
+def test_claims_have_names_of_their_own_and_every_check_is_there():
+    ids = [claim.id for claim in CLAIMS]
+    assert len(set(ids)) == len(ids)
+    assert set(WANTED) <= set(ids)
+
+
+def test_claims_read_records_that_exist():
+    known = set(experiments.EXPERIMENTS) | set(studies.STUDIES) | {"analytic_widths", "line_shares"}
+    for claim in CLAIMS:
+        assert set(claim.needs) <= known, claim.id
+        assert claim.statement and claim.criterion and claim.paper
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # at this size medians over runs that never learn are empty
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_every_claim_judges_what_it_asks_for(claim, tiny_records):
+    verdict = claim.judge({name: tiny_records[name] for name in claim.needs})
+    assert verdict.outcome in OUTCOMES
+    assert verdict.ours or verdict.outcome == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("test", "word"),
+    [
+        ([0.0, 0.02, 0.02, 1.0, 1.0], "reproduced"),  # delay 3 / 2
+        ([0.0, 0.02, 0.5, 1.0, 1.0], "partly"),  # knows too much at t_train
+        ([0.0, 0.02, 0.02, 0.02, 0.5], "partly"),  # never groks, but is ignorant at t_train
+    ],
+)
+def test_late_generalisation_needs_a_delay_and_ignorance(test, word):
+    record = curves([0.0, 0.5, 1.0, 1.0, 1.0], test)
+    assert BY_ID["fig1c"].judge({"learning_curves": record}).outcome == word
+
+
+def test_the_delay_is_reported_with_its_seeds():
+    train = [[0.0, 1.0, 1.0, 1.0]] * 3
+    test = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]]
+    verdict = BY_ID["fig1c"].judge({"learning_curves": curves(train, test)})
+    assert (verdict.n, verdict.median, verdict.low, verdict.high) == (3, 2.0, 2.0, 3.0)
+
+
+@pytest.mark.parametrize(("peak_step", "word"), [(3, "reproduced"), (1, "partly")])
+def test_the_test_loss_must_peak_right_before_the_onset(peak_step, word):
+    loss = np.full(6, 0.0100)
+    loss[peak_step] = 0.0110
+    record = curves(
+        [0.0, 0.2, 0.5, 1.0, 1.0, 1.0],
+        [0.0, 0.0, 0.0, 0.01, 1.0, 1.0],
+        test_loss=loss,
+        train_loss=np.linspace(0.01, 0.001, 6),
+    )
+    assert BY_ID["fig1a"].judge({"learning_curves": record}).outcome == word
+
+
+def test_independent_phases_break_the_solution():
+    def study(value):
+        return xr.Dataset({"accuracy": (("noise", "seed"), [[value]])}, {"noise": [np.inf], "seed": [0]})
+
+    assert BY_ID["claim-1b"].judge({"phase_noise": study(0.012)}).outcome == "reproduced"
+    assert BY_ID["claim-1b"].judge({"phase_noise": study(0.5)}).outcome == "not reproduced"
+
+
+def test_the_analytic_solution_at_the_papers_modulus():
+    """Dossier values: these four need no training and take a second."""
+    found = {name: studies.study(name, 97, 500, 2) for name in ("linear", "complex", "squares")}
+    assert BY_ID["claim-2"].judge(found).outcome == "reproduced"
+    assert BY_ID["complex"].judge(found).outcome == "reproduced"
+    assert float(found["squares"].accuracy.sel(width=500).min()) >= 0.999
+
+
+def test_momentum_that_only_saves_time_does_not_save_data():
+    """GD and GD with momentum stop at the same fraction once steps are counted alike."""
+
+    def record(momentum_reaches_at_smallest):
+        rows = []
+        for label, momentum in (
+            ("GD", 0.0),
+            ("GD + momentum", 0.9),
+            ("GD + decay", 0.0),
+            ("Adam", 0.0),
+            ("AdamW", 0.0),
+        ):
+            for alpha in (0.3, 0.5):
+                when = 1000 if alpha == 0.5 else np.inf
+                if label == "GD + momentum":
+                    when = momentum_reaches_at_smallest if alpha == 0.3 else 100
+                rows.append((label, momentum, alpha, when))
+        steps = np.array([0, 100, 150, 1000, 2000])
+        accuracy = np.array([(steps >= when).astype(float) for *_, when in rows])
+        return curves(accuracy, accuracy, steps=steps).assign_coords(
+            seed=("run", np.zeros(len(rows), int)),
+            label=("run", [r[0] for r in rows]),
+            momentum=("run", [r[1] for r in rows]),
+            train_fraction=("run", [r[2] for r in rows]),
+            steps=("run", np.full(len(rows), 2000)),
+        )
+
+    assert BY_ID["fig4a-iv"].judge({"data_fraction": record(1000)}).outcome == "not reproduced"
+    assert BY_ID["fig4a-iv"].judge({"data_fraction": record(150)}).outcome == "reproduced"
+
+
+def test_enough_width_is_the_first_at_which_the_mean_suffices():
+    widths = np.array([8, 16, 32])
+    assert claims._enough(widths, np.array([[0.5, 1.0, 1.0], [0.5, 0.96, 1.0]])) == 32
+    assert claims._enough(widths, np.array([[0.5, np.nan, 0.995]])) == 32
+    assert np.isnan(claims._enough(widths, np.array([[0.5, 0.6, 0.7]])))
+
+
+def test_spearman_ranks_and_shares_ties():
+    assert claims.spearman(np.array([1.0, 2.0, 3.0, 4.0]), np.array([9.0, 5.0, 5.0, 1.0])) == pytest.approx(-0.9486833)
+    assert np.isnan(claims.spearman(np.array([1.0, 2.0]), np.array([2.0, 1.0])))
+
+
+def test_a_study_without_meaning_leaves_its_claim_untested():
+    assert studies.study("product", 8, WIDTH, 1) is None
+    assert studies.study("product", P, WIDTH, 1) is not None

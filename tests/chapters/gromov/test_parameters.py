@@ -1,0 +1,66 @@
+"""Ranges of the chapter's parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from grokbook.chapters.gromov.parameters import check
+
+GOOD = {
+    "p": 97,
+    "width": 500,
+    "train_fraction": 0.49,
+    "seeds": 5,
+    "gd_steps": 100,
+    "fractions": [0.2, 0.5],
+    "widths": [8, 16],
+    "d_model": 32,
+    "heads": [1, 4],
+    "budget": 0.0,
+    "gd_lr": 1e5,
+    "device": "cpu",
+}
+
+
+def test_values_in_range_pass():
+    check(GOOD)
+    check(**GOOD)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("p", 1, "at least 2"),
+        ("p", 9.5, "whole number"),
+        ("width", 0, "at least 1"),
+        ("seeds", 0, "at least 1"),
+        ("gd_steps", 0, "at least 1"),
+        ("train_fraction", 0.0, "between 0 and 1"),
+        ("train_fraction", 1.0, "between 0 and 1"),
+        ("fractions", [], "at least one"),
+        ("fractions", [0.5, 1.5], "between 0 and 1"),
+        ("widths", [0], "at least 1"),
+        ("heads", [5], "divisors of d_model"),
+        ("budget", -1.0, "at least 0"),
+        ("gd_lr", 0.0, "above 0"),
+        ("device", "gpu", "auto, cpu, cuda"),
+    ],
+)
+def test_a_value_out_of_range_is_named_with_what_is_allowed(name, value, allowed):
+    with pytest.raises(ValueError, match=allowed) as raised:
+        check({**GOOD, name: value})
+    message = str(raised.value)
+    assert message.startswith(f"{name} = ") and "\n" not in message
+
+
+def test_a_split_without_test_pairs_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        check({"p": 2, "train_fraction": 0.95})
+
+
+def test_cuda_is_refused_where_there_is_none(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no CUDA GPU"):
+        check({"device": "cuda"})

@@ -1,0 +1,57 @@
+"""Sentences with numbers, and the list of errors: written from records alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from grokbook.chapters.gromov import errata
+from grokbook.chapters.gromov.sentences import SENTENCES
+
+from .conftest import WIDTH, P
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_sentence_is_written_from_the_records_it_names(name, tiny_records):
+    sentence = SENTENCES[name]
+    text = sentence.write({need: tiny_records[need] for need in sentence.needs})
+    assert text.endswith(".") and any(character.isdigit() for character in text) and "nan" not in text
+
+
+def test_the_solution_is_smaller_than_the_initial_weights_in_the_printed_scaling_only():
+    sizes = {name: errata.solution_size(97, 500, name) for name in ("mean_field", "input_mean_field", "standard")}
+    assert sizes == {
+        "mean_field": pytest.approx(0.707, abs=5e-4),
+        "input_mean_field": pytest.approx(5.16, abs=5e-3),
+        "standard": pytest.approx(2.24, abs=5e-3),
+    }
+
+
+def test_half_of_the_sum_is_not_the_delta_function():
+    assert errata.half_sum(97, 500, 0) == 250
+    assert 2 / 500 * errata.half_sum(97, 500, 0) == pytest.approx(1.0)
+
+
+def test_the_delta_function_is_exact_only_if_p_divides_the_width():
+    assert errata.delta_remainder(97, 97 * 5) < 1e-12
+    assert errata.delta_remainder(97, 500) > 0.01
+
+
+def test_the_corrected_expansions_hold_and_the_printed_ones_do_not():
+    for corrected, printed in (errata.expansion_errors(), errata.complex_errors()):
+        assert corrected < 1e-9 and printed > 0.1
+
+
+def test_the_list_of_errors_says_where_and_gives_numbers(tiny_records):
+    markup = errata.table(tiny_records, P, WIDTH).markup
+    assert markup.count('scope="row"') == 12
+    assert "Eq. 11" in markup and "App. D" in markup and "nan" not in markup
+
+
+def test_the_list_leaves_out_what_it_has_no_record_for():
+    assert errata.table({}, P, WIDTH).markup.count('scope="row"') < 12
+
+
+def test_the_initial_error_is_in_units_of_one_over_p(tiny_records):
+    record = tiny_records["learning_curves"]
+    assert errata.initial_error(record) == pytest.approx(P * np.median(record.test_loss.values[:, 0]))

@@ -1,0 +1,546 @@
+"""The analytic solution against limits known by hand, slow loops, and the values measured before the book."""
+
+import itertools
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from grokbook import measures
+from grokbook.chapters.gromov import theory
+
+
+def square(n):
+    return n * n
+
+
+def slow_network(W_in, W_out, phi, p, factor):
+    """Eqs. 1-2 word for word, one-hot vectors and loops."""
+    width = len(W_in)
+    outputs = np.zeros((p, p, p), np.result_type(W_in, W_out))
+    for n in range(p):
+        for m in range(p):
+            x = [0.0] * (2 * p)
+            x[n] = x[p + m] = 1.0
+            z = [phi(sum(W_in[k, j] * x[j] for j in range(2 * p))) for k in range(width)]
+            for q in range(p):
+                outputs[n, m, q] = factor * sum(W_out[q, k] * z[k] for k in range(width))
+    return outputs
+
+
+# --- weights ------------------------------------------------------------------------------------------------
+
+
+def test_cosine_weights_are_equations_6_and_7():
+    p, width = 7, 9
+    phases = theory.draw_phases(width, generator=0)
+    W_in, W_out = theory.cosine_weights(p, width, phases=phases)
+    assert (W_in.shape, W_out.shape) == ((width, 2 * p), (p, width))
+    for k in range(1, width + 1):
+        phi1, phi2, phi3 = phases[:, k - 1]
+        for n in range(p):
+            assert W_in[k - 1, n] == pytest.approx(math.cos(2 * math.pi * k / p * n + phi1), abs=1e-12)
+            assert W_in[k - 1, p + n] == pytest.approx(math.cos(2 * math.pi * k / p * n + phi2), abs=1e-12)
+            assert W_out[n, k - 1] == pytest.approx(math.cos(-2 * math.pi * k / p * n - phi3), abs=1e-12)
+
+
+def test_drawn_phases_are_uniform_and_obey_equation_12():
+    phi1, phi2, phi3 = theory.draw_phases(100_000, generator=0)
+    np.testing.assert_allclose(phi1 + phi2, phi3, atol=1e-15)
+    for phi in (phi1, phi2):
+        assert -np.pi <= phi.min() < -3.14 and 3.14 < phi.max() < np.pi
+        assert measures.resultant_length(phi) < 0.01
+    assert abs(np.corrcoef(phi1, phi2)[0, 1]) < 0.01
+
+
+def test_phase_noise_and_free_phases_break_equation_12_as_asked():
+    phases = theory.draw_phases(100_000, noise=0.3, generator=0)
+    assert np.std(phases.T @ [1, 1, -1]) == pytest.approx(0.3, rel=0.02)
+    free = theory.draw_phases(100_000, constrained=False, generator=0)
+    assert measures.resultant_length(free.T @ [1, 1, -1]) < 0.01
+
+
+def test_a_seed_names_the_same_weights_and_a_generator_moves_on():
+    first, again = (theory.cosine_weights(7, 5, generator=3)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    generator = np.random.default_rng(3)
+    np.testing.assert_array_equal(first, theory.cosine_weights(7, 5, generator=generator)[0])
+    assert not np.array_equal(first, theory.cosine_weights(7, 5, generator=generator)[0])
+    assert not np.array_equal(*(theory.cosine_weights(7, 5)[0] for _ in range(2)))  # None is fresh entropy
+
+
+def test_functions_of_the_operands_permute_columns_and_take_callables_or_tables():
+    phases = theory.draw_phases(6, generator=1)
+    plain, _ = theory.cosine_weights(11, 6, phases=phases)
+    changed, _ = theory.cosine_weights(11, 6, f1=lambda n: n**40 + 3, f2=[5] * 11, phases=phases)
+    np.testing.assert_array_equal(changed[:, :11], plain[:, [(n**40 + 3) % 11 for n in range(11)]])
+    np.testing.assert_array_equal(changed[:, 11:], plain[:, [16] * 11])
+
+
+def test_readout_of_several_roots_is_their_sum_and_of_none_is_zero():
+    phases = theory.draw_phases(6, generator=1)
+    _, plain = theory.cosine_weights(5, 6, phases=phases)
+    _, W_out = theory.cosine_weights(5, 6, inverse=[3, (), (1, 4), [2], {0}], phases=phases)
+    expected = [plain[3], 0 * plain[0], plain[1] + plain[4], plain[2], plain[0]]
+    np.testing.assert_allclose(W_out, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [2, 12, 97])
+def test_modular_roots_are_all_solutions_or_the_smallest(p):
+    roots = theory.modular_roots(square, p)
+    assert roots == [tuple(s for s in range(p) if s * s % p == q) for q in range(p)]
+    assert theory.modular_roots(square, p, "one") == [found[:1] for found in roots]
+    if p == 97:
+        assert sum(map(bool, roots)) == 49  # zero and 48 squares
+
+
+def test_answers_are_the_table_of_the_task():
+    table = theory.answers(6, f1=square, f2=lambda m: 5 * m + 1, F=lambda s: s**3 - 1)
+    assert all(table[n, m] == ((n * n + 5 * m + 1) ** 3 - 1) % 6 for n in range(6) for m in range(6))
+    assert theory.answers(6)[4, 5] == 3
+
+
+# --- network ------------------------------------------------------------------------------------------------
+
+PHI = {
+    "quadratic": lambda h: h**2,
+    "quartic": lambda h: h**4,
+    "cubic": lambda h: h**3,
+    "abs": abs,
+    "relu": lambda h: max(h, 0.0),
+    "relu_squared": lambda h: max(h, 0.0) ** 2,
+    "gelu": lambda h: h * (1 + math.erf(h / math.sqrt(2))) / 2,
+    "silu": lambda h: h / (1 + math.exp(-h)),
+    "exp": math.exp,
+    "softplus": lambda h: math.log(1 + math.exp(h)),
+    "tanh": math.tanh,
+    "sigmoid": lambda h: 1 / (1 + math.exp(-h)),
+}
+
+
+@pytest.mark.parametrize("activation", theory.ACTIVATIONS)
+def test_network_is_the_loop_over_pairs_and_neurons(activation):
+    generator = np.random.default_rng(0)
+    W_in, W_out = 2 * generator.standard_normal((4, 6)), generator.standard_normal((3, 4))
+    outputs = theory.network(W_in, W_out, activation)
+    np.testing.assert_allclose(outputs, slow_network(W_in, W_out, PHI[activation], 3, 2 / 4), atol=1e-11)
+
+
+def test_network_takes_other_factors_input_scales_and_functions():
+    generator = np.random.default_rng(1)
+    W_in, W_out = generator.standard_normal((4, 6)), generator.standard_normal((3, 4))
+    expected = slow_network(0.3 * W_in, W_out, math.sin, 3, 0.25)
+    outputs = theory.network(W_in, W_out, np.sin, factor=0.25, input_scale=0.3)
+    np.testing.assert_allclose(outputs, expected, atol=1e-12)
+
+
+def test_network_and_accuracy_do_not_depend_on_the_block(monkeypatch):
+    weights = theory.cosine_weights(11, 30, generator=0)
+    outputs, whole = theory.network(*weights), theory.accuracy(*weights)
+    monkeypatch.setattr(theory, "BLOCK", 100)
+    np.testing.assert_allclose(theory.network(*weights), outputs, atol=1e-13)
+    assert 0.5 < theory.accuracy(*weights) == whole < 1
+
+
+def test_accuracy_is_the_share_of_right_argmaxes_over_the_table_or_over_some_pairs():
+    weights = theory.cosine_weights(13, 15, generator=0)
+    outputs = theory.network(*weights)
+    right = np.array([[outputs[n, m].argmax() == (n + m) % 13 for m in range(13)] for n in range(13)])
+    assert 0.2 < right.mean() < 0.9
+    assert theory.accuracy(*weights) == theory.table_accuracy(outputs) == right.mean()
+    assert theory.accuracy(*weights, theory.answers(13).ravel()) == right.mean()
+    assert theory.accuracy(*weights, pairs=[5, 17, 100]) == right.ravel()[[5, 17, 100]].mean()
+
+
+def test_mean_squared_error_is_over_pairs_and_answers():
+    outputs = np.random.default_rng(0).standard_normal((4, 4, 4))
+    errors = [(outputs[cell] - (sum(cell[:2]) % 4 == cell[2])) ** 2 for cell in np.ndindex(4, 4, 4)]
+    assert theory.table_mse(outputs) == pytest.approx(np.mean(errors), rel=1e-12)
+    assert theory.table_mse(np.zeros((97, 97, 97))) == pytest.approx(1 / 97, rel=1e-12)
+    assert theory.table_mse(np.eye(4)[theory.answers(4)]) == pytest.approx(0, abs=1e-15)
+
+
+def test_centred_outputs_have_no_mean_over_the_table():
+    outputs = np.random.default_rng(0).standard_normal((5, 5, 5))
+    centred = theory.centred(outputs)
+    for q in range(5):
+        np.testing.assert_allclose(centred[:, :, q], outputs[:, :, q] - outputs[:, :, q].mean(), atol=1e-14)
+
+
+def test_offset_profile_gathers_outputs_by_their_distance_from_the_answer():
+    outputs = np.random.default_rng(0).standard_normal((5, 5, 5))
+    mean, sd = theory.offset_profile(outputs)
+    for r in range(5):
+        at = [outputs[n, m, (n + m + r) % 5] for n in range(5) for m in range(5)]
+        assert (mean[r], sd[r]) == pytest.approx((np.mean(at), np.std(at)), rel=1e-12)
+
+
+def test_error_function_agrees_with_the_standard_library():
+    x = np.concatenate([np.linspace(-8, 8, 20_001), [-np.inf, np.inf, 6.001, -0.0]])
+    np.testing.assert_allclose(theory.erf(x), [math.erf(v) for v in x], rtol=0, atol=1e-14)
+    single = theory.erf(x.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, [math.erf(v) for v in x], atol=1e-6)
+
+
+# --- why it works -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [2, 12, 13])
+@pytest.mark.parametrize("constrained", [True, False])
+def test_wave_families_add_up_to_the_network(p, constrained):
+    phases = theory.draw_phases(40, constrained=constrained, generator=p)
+    families = theory.wave_families(p, phases)
+    assert len(families) == 9
+    outputs = theory.network(*theory.cosine_weights(p, 40, phases=phases))
+    np.testing.assert_allclose(sum(families.values()), outputs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [(f"{line} {sign} q", line) for line in ("2n", "2m", "n + m", "n - m") for sign in "+-"],
+)
+def test_each_wave_family_lies_on_its_line_of_the_fourier_image(name, line):
+    family = theory.wave_families(11, theory.draw_phases(8, generator=0))[name]
+    np.testing.assert_allclose(measures.line_shares(np.moveaxis(family, -1, 0))[line], 1, atol=1e-12)
+
+
+def test_the_last_family_of_equation_11_does_not_depend_on_the_input():
+    constant = theory.wave_families(11, theory.draw_phases(8, generator=0))["q"]
+    np.testing.assert_array_equal(constant, np.broadcast_to(constant[0, 0], constant.shape))
+    assert constant.std() > 0.1
+
+
+@pytest.mark.parametrize("width", [13, 39])
+def test_constructive_waves_are_a_delta_function_when_p_divides_the_width(width):
+    waves = theory.wave_families(13, theory.draw_phases(width, generator=0))["n + m - q"]
+    np.testing.assert_allclose(waves, np.eye(13)[theory.answers(13)], atol=1e-12)
+
+
+def test_each_destructive_family_holds_its_share_of_the_noise():
+    families = theory.wave_families(97, theory.draw_phases(40, generator=0))
+    shares = theory.noise_shares()
+    assert sum(shares.values()) == 1 and shares["q"] == 1 / 2
+    for name, share in shares.items():
+        assert np.square(families[name]).mean() == pytest.approx(share * 4 / 40, rel=1e-12)
+
+
+@pytest.mark.parametrize("width", [1, 20, 48])
+def test_error_below_half_of_p_is_the_expected_one_for_every_draw(width):
+    expected = theory.expected_mse(97, width)
+    assert expected == pytest.approx(4 / width + 1 / (2 * width) - 1 / 97, rel=1e-12)
+    for seed in range(3):
+        outputs = theory.network(*theory.cosine_weights(97, width, generator=seed))
+        assert theory.table_mse(outputs) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("p", "width"), [(2, 1), (2, 2), (3, 1), (3, 2), (4, 2), (5, 2)])
+def test_expected_error_is_the_mean_over_phases_for_any_p(p, width):
+    # squared errors have harmonics up to 6 in each phase, so the mean over 7 equally spaced ones is exact
+    errors = []
+    for angles in itertools.product(2 * np.pi / 7 * np.arange(7), repeat=2 * width):
+        phi1, phi2 = np.reshape(angles, (2, width))
+        weights = theory.cosine_weights(p, width, phases=[phi1, phi2, phi1 + phi2])
+        errors.append(theory.table_mse(theory.network(*weights)))
+    assert theory.expected_mse(p, width) == pytest.approx(np.mean(errors), rel=1e-12)
+
+
+@pytest.mark.parametrize(("p", "width"), [(7, 20), (13, 13)])
+def test_expected_error_is_the_mean_over_draws_when_frequencies_repeat(p, width):
+    generator, errors = np.random.default_rng(0), []
+    for _ in range(1000):
+        errors.append(theory.table_mse(theory.network(*theory.cosine_weights(p, width, generator=generator))))
+    assert abs(np.mean(errors) - theory.expected_mse(p, width)) < 4 * np.std(errors) / math.sqrt(1000)
+    assert np.mean(errors) == pytest.approx(theory.expected_mse(p, width), rel=0.03)
+
+
+def test_expected_error_tends_to_four_over_the_width():
+    for width in (97, 388, 970):
+        assert theory.expected_mse(97, width) == pytest.approx(4 / width, rel=0.001)
+    # below width 4p predicting zero has the smaller error
+    assert theory.expected_mse(97, 380) > 1 / 97 > theory.expected_mse(97, 400)
+
+
+@pytest.mark.parametrize(("p", "width", "draws"), [(97, 500, 1), (5, 10, 1000), (7, 3, 1000)])
+def test_expected_line_shares_are_those_of_the_network(p, width, draws):
+    generator = np.random.default_rng(0)
+    powers, total = dict.fromkeys(theory.expected_line_shares(p, width), 0.0), 0.0
+    for _ in range(draws):
+        maps = np.moveaxis(theory.network(*theory.cosine_weights(p, width, generator=generator)), -1, 0)
+        total += maps.var((-2, -1)).sum()
+        for name, share in measures.line_shares(maps).items():
+            powers[name] += (share * maps.var((-2, -1))).sum()
+    for name, share in theory.expected_line_shares(p, width).items():
+        assert powers[name] / total == pytest.approx(share, abs=0.007)
+
+
+def test_signal_to_noise_is_that_of_the_outputs():
+    assert theory.signal_to_noise(400) == 10
+    mean, sd = theory.offset_profile(theory.network(*theory.cosine_weights(97, 970, generator=0)))
+    assert mean[0] / sd[1:].mean() == pytest.approx(theory.signal_to_noise(970), rel=0.05)
+    assert theory.signal_to_noise(400, 1.0) == pytest.approx(10 * math.exp(-0.5))
+
+
+# --- the reference values of the analytic solution, p = 97, ten seeds, whole table --------------------------
+
+
+@pytest.mark.parametrize(
+    ("width", "low", "high"),
+    [
+        (20, 0.26, 0.34),
+        (40, 0.77, 0.83),
+        (60, 0.93, 0.965),
+        (75, 0.98, 0.99),
+        (97, 0.993, 0.999),
+        (120, 0.999, 1),
+        (150, 0.9998, 1),
+        (200, 0.99999, 1),
+    ],
+)
+def test_accuracy_and_error_of_the_analytic_solution_over_ten_seeds(width, low, high):
+    study = theory.analytic_study(97, [width], range(10)).isel(width=0)
+    assert low <= study.accuracy.mean() <= high
+    assert study.mse.mean() == pytest.approx(4 / width, rel=0.1)
+    assert study.mse.mean() == pytest.approx(float(study.expected_mse), rel=0.04)
+    assert study.peak.mean() == pytest.approx(1, abs=0.02)
+
+
+def test_removing_the_constant_term_lifts_a_narrow_network():
+    study = theory.analytic_study(97, [50], range(5)).mean("seed").isel(width=0)
+    assert study.accuracy == pytest.approx(0.90, abs=0.02)
+    assert study.accuracy_centred == pytest.approx(0.994, abs=0.004)
+
+
+@pytest.mark.parametrize("p", [96, 98, 100])
+def test_composite_moduli_are_solved_as_well(p):
+    for seed in range(2):
+        assert theory.accuracy(*theory.cosine_weights(p, 200, generator=seed)) >= 0.9999
+
+
+@pytest.mark.parametrize("p", [2, 3, 4])
+def test_the_smallest_moduli_are_solved_as_well(p):
+    for seed in range(5):
+        assert theory.accuracy(*theory.cosine_weights(p, 200, generator=seed)) == 1
+
+
+def test_linear_functions_and_sums_of_squares_are_solved():
+    tasks = [{"f1": lambda n: 3 * n, "f2": lambda m: 5 * m + 7}, {"f1": square, "f2": square}]
+    for task in tasks:
+        labels = theory.answers(97, **task)
+        assert theory.accuracy(*theory.cosine_weights(97, 500, generator=0, **task), labels) >= 0.9999
+        assert theory.accuracy(*theory.cosine_weights(97, 500, generator=0), labels) < 0.05
+
+
+def test_one_root_serves_49_of_97_squares_and_all_roots_serve_every_pair():
+    study = theory.branch_study(square, 97, [500], range(2))
+    assert float(study.served) == pytest.approx(49 / 97)
+    accuracy = study.accuracy.isel(width=0)
+    one = accuracy.sel(readout=["one root, else zero", "one root, else random phases"])
+    assert one.min() >= 0.495 and one.max() <= 0.545
+    assert accuracy.sel(readout="one root, else the answer itself").max() < 0.4
+    assert accuracy.sel(readout="all roots").min() >= 0.999
+
+
+def test_an_invertible_function_of_the_sum_is_solved_by_its_inverse():
+    def inverse(q):
+        return (q - 1) * 49  # 2 * 49 = 1 mod 97
+
+    roots = theory.modular_roots(lambda s: 2 * s + 1, 97)
+    W_in, W_out = theory.cosine_weights(97, 200, inverse=inverse, generator=0)
+    assert theory.accuracy(W_in, W_out, theory.answers(97, F=lambda s: 2 * s + 1)) >= 0.9999
+    np.testing.assert_array_equal(W_out, theory.cosine_weights(97, 200, inverse=roots, generator=0)[1])
+
+
+def test_phase_errors_shrink_the_peak_by_a_gaussian_factor():
+    study = theory.phase_noise_study(97, 500, [0, 0.3, 0.6, 1, 1.5, math.inf], range(3)).mean("seed")
+    np.testing.assert_allclose(study.expected_peak, [1, 0.956, 0.835, 0.607, 0.325, 0], atol=0.001)
+    np.testing.assert_allclose(study.peak, study.expected_peak, atol=0.03)
+    assert (study.accuracy[:4] > 0.999).all() and 0.7 < study.accuracy[4] < 0.87 and study.accuracy[5] < 0.02
+
+
+# --- complex networks, products, frozen features ------------------------------------------------------------
+
+
+def test_complex_network_is_the_loop_with_weights_of_equations_20_and_21():
+    phases = theory.draw_phases(4, generator=0)
+    W_in, W_out = theory.complex_weights(3, 4, phases=phases)
+    for k, n in np.ndindex(4, 3):
+        turn = 2j * np.pi * (k + 1) * n / 3
+        assert W_in[k, n] == pytest.approx(np.exp(turn + 1j * phases[0, k]), abs=1e-12)
+        assert W_in[k, 3 + n] == pytest.approx(np.exp(turn + 1j * phases[1, k]), abs=1e-12)
+        assert W_out[n, k] == pytest.approx(np.exp(-turn - 1j * phases[2, k]), abs=1e-12)
+    slow = slow_network(W_in, W_out, PHI["quadratic"], 3, 1 / (2 * 4))
+    np.testing.assert_allclose(theory.complex_network(W_in, W_out), slow, atol=1e-12)
+
+
+@pytest.mark.parametrize(("p", "width"), [(97, 1), (97, 2), (97, 50), (96, 1), (2, 3)])
+def test_complex_weights_solve_addition_at_every_width(p, width):
+    for seed in range(3):
+        outputs = theory.complex_network(*theory.complex_weights(p, width, generator=seed))
+        assert theory.table_accuracy(outputs) == 1
+
+
+def test_complex_network_gives_one_at_the_right_answer_on_average():
+    outputs = theory.complex_network(*theory.complex_weights(97, 50, generator=0))
+    assert theory.right_outputs(outputs).mean() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [2, 3, 5, 97])
+def test_discrete_logarithms_turn_products_into_sums(p):
+    logarithms = theory.discrete_logarithms(p)
+    assert logarithms[0] == -1 and sorted(logarithms[1:]) == list(range(p - 1))
+    for n in range(1, p):
+        for m in range(1, min(p, 6)):
+            assert logarithms[n * m % p] == (logarithms[n] + logarithms[m]) % (p - 1)
+
+
+def test_product_weights_solve_all_pairs_without_a_zero_and_one_more_neuron_the_rest():
+    n, m = np.ogrid[:97, :97]
+    labels, without_zero = n * m % 97, np.flatnonzero((n * m).ravel())
+    W_in, W_out = theory.product_weights(97, 200, generator=0)
+    assert theory.accuracy(W_in, W_out, labels, pairs=without_zero) == 1
+    assert theory.accuracy(W_in, W_out, labels) == pytest.approx((96 / 97) ** 2, abs=0.003)
+    W_in, W_out = theory.product_weights(97, 200, detect_zero=True, generator=0)
+    assert W_in.shape == (201, 194)
+    outputs = theory.network(W_in, W_out)
+    assert theory.table_accuracy(outputs, labels) == 1
+    np.testing.assert_allclose(outputs[0, 1:, 0], 1, atol=1e-12)
+
+
+def test_products_over_a_composite_modulus_have_no_logarithms():
+    with pytest.raises(ValueError, match=r"p must be a prime .* got p=96"):
+        theory.product_weights(96, 10)
+
+
+@pytest.mark.parametrize("width", [40, 120])  # fewer and more neurons than the 60 training pairs
+def test_random_features_are_the_ridge_solution(width):
+    p, ridge = 11, 3.0  # large enough to matter
+    found = theory.random_features(p, width, ridge=ridge, generator=5)
+    generator = np.random.default_rng(5)
+    order = generator.permutation(p * p)
+    train, test = order[:60], order[60:]
+    W_in = generator.standard_normal((width, 2 * p))
+    x = np.eye(2 * p)[np.arange(p * p) // p] + np.eye(2 * p)[p + np.arange(p * p) % p]
+    z, y = (x @ W_in.T) ** 2, np.eye(p)[theory.answers(p).ravel()]
+    penalised = np.vstack([z[train], math.sqrt(ridge * width) * np.eye(width)])
+    readout = np.linalg.lstsq(penalised, np.vstack([y[train], np.zeros((width, p))]))[0]
+    right = (z @ readout).argmax(-1) == y.argmax(-1)
+    assert found == (right[train].mean(), right[test].mean())
+
+
+@pytest.mark.parametrize("width", [500, 1500])
+def test_random_features_fit_the_training_pairs_and_do_worse_than_chance_elsewhere(width):
+    train, test = theory.random_features(53, width, generator=0)
+    assert train >= 0.99 and test < 1 / 53
+
+
+# --- other activations --------------------------------------------------------------------------------------
+
+
+def test_odd_activations_stay_at_chance_and_even_parts_are_recognised():
+    odd = [name for name in theory.ACTIVATIONS if not theory.has_even_part(name)]
+    assert odd == ["cubic", "tanh", "sigmoid"]
+    accuracy = theory.accuracy_against_width(97, [1600], range(2), activations=odd, pairs=1000)
+    assert accuracy.max() < 0.035
+    assert theory.accuracy_against_width(97, [200], [0], activations=["quadratic"], pairs=1000) > 0.99
+
+
+def test_accuracy_of_other_activations_follows_the_reference_values():
+    names = ["quadratic", "relu", "gelu", "abs", "silu"]
+    reference = [[0.997, 0.608, 0.699, 0.929, 0.488], [1, 0.937, 0.968, 1.0, 0.862]]
+    accuracy = theory.accuracy_against_width(97, [100, 200], range(3), activations=names).mean("seed")
+    np.testing.assert_allclose(accuracy.transpose("width", "activation"), reference, atol=0.04)
+
+
+def test_gelu_needs_a_very_large_width_only_when_its_input_is_scaled_down():
+    small = 1 / math.sqrt(2 * 97)
+    scaled = theory.accuracy_against_width(
+        97, [400], [0], activations=["gelu", "relu"], input_scale=small, pairs=1000
+    )
+    plain = theory.accuracy_against_width(97, [400], [0], activations=["gelu", "relu"], pairs=1000)
+    assert plain.sel(activation="gelu") > 0.99 and scaled.sel(activation="gelu") < 0.15
+    assert scaled.sel(activation="relu") == plain.sel(activation="relu") > 0.98
+
+
+def test_sampled_accuracy_estimates_that_of_the_table():
+    whole = theory.accuracy_against_width(97, [50], range(3)).mean()
+    sampled = theory.accuracy_against_width(97, [50], range(3), pairs=2000).mean()
+    assert sampled == pytest.approx(float(whole), abs=0.02)
+    assert whole == pytest.approx(
+        np.mean([theory.accuracy(*theory.cosine_weights(97, 50, generator=seed)) for seed in range(3)]),
+        abs=1e-3,
+    )
+
+
+# --- studies ------------------------------------------------------------------------------------------------
+
+
+def test_studies_hold_the_numbers_of_the_functions_under_named_axes():
+    roots = theory.modular_roots(square, 11)
+    study = theory.accuracy_against_width(
+        11, [30], [4], f2=square, F=square, activations=["abs", "quadratic"]
+    )
+    weights = theory.cosine_weights(11, 30, f2=square, inverse=roots, generator=4)
+    labels = theory.answers(11, f2=square, F=square)
+    assert study.dims == ("activation", "width", "seed")
+    assert 0.1 < study.sel(activation="abs", width=30, seed=4) == theory.accuracy(*weights, labels, "abs") < 1
+
+    product = theory.product_study(11, [40], [0, 1]).sel(width=40, seed=1)
+    n, m = np.ogrid[:11, :11]
+    assert product.accuracy == theory.accuracy(*theory.product_weights(11, 40, generator=1), n * m % 11)
+    assert product.accuracy_nonzero > product.accuracy and product.accuracy_detecting > product.accuracy
+
+    features = theory.random_features_study(11, [40], [2, 5], ridge=0.02).sel(width=40, seed=5)
+    expected = theory.random_features(11, 40, ridge=0.02, generator=5)
+    assert (features.train_accuracy, features.test_accuracy) == expected
+
+    ipr = theory.ipr_study(11, 40, [0]).sel(definition="one-sided, per half", seed=0)
+    assert ipr.sel(weights="analytic") == pytest.approx(1) and ipr.sel(weights="gaussian") < 0.5
+    assert theory.complex_study(97, [50], [0]).sel(width=50, seed=0) >= 0.999
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: theory.cosine_weights(1, 5), "p must be an integer of at least 2, got p=1"),
+        (lambda: theory.cosine_weights("7", 5), "p must be an integer of at least 2, got p=.7."),  # type: ignore
+        (lambda: theory.cosine_weights(7, 0), "width must be an integer of at least 1, got width=0"),
+        (lambda: theory.complex_weights(7, -1), "width must be an integer of at least 1, got width=-1"),
+        (
+            lambda: theory.cosine_weights(7, 5, generator="a"),  # type: ignore[arg-type]
+            "generator must be a numpy Generator, a seed or",
+        ),
+        (lambda: theory.cosine_weights(7, 5, phases=np.zeros((3, 4))), r"phases .* \(3, 5\), got \(3, 4\)"),
+        (lambda: theory.cosine_weights(7, 2, frequencies=[0.5, 1]), "frequencies must be 2 .*got float64"),
+        (lambda: theory.cosine_weights(7, 5, f1=[1, 2]), "f1 must be a function .* 7 values, got 2 values"),
+        (lambda: theory.cosine_weights(7, 5, inverse=[1]), "inverse must be a function .* 7 values, got 1"),
+        (lambda: theory.answers(7, f1=lambda n: n / 2), r"f1 must give integers, got f1\(0\) = 0.0"),
+        (
+            lambda: theory.cosine_weights(7, 5, inverse=lambda q: [0.5]),  # type: ignore
+            r"inverse must give integers, .*= 0.5",
+        ),
+        (lambda: theory.modular_roots(square, 7, "both"), "branches must be .one. or .all., got 'both'"),
+        (lambda: theory.network(np.ones((5, 6)), np.ones((3, 4))), r"got W_in \(5, 6\) and W_out \(3, 4\)"),
+        (
+            lambda: theory.network(np.ones((4, 6)), np.ones((3, 4)), "swish"),
+            "one of quadratic, .* got 'swish'",
+        ),
+        (lambda: theory.accuracy(np.ones((4, 6)), np.ones((3, 4)), [1, 2]), "labels .* each of the 9 pairs"),
+        (lambda: theory.random_features(7, 5, train_fraction=1.0), "train_fraction .* 0 and 1, got 1.0"),
+        (lambda: theory.random_features(7, 5, ridge=0.0), "ridge must be above 0, got 0.0"),
+    ],
+)
+def test_bad_input_is_one_line_naming_the_parameter(call, message):
+    with pytest.raises(ValueError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_theory_and_measures_need_no_torch():
+    code = "import sys, grokbook.measures, grokbook.chapters.gromov.theory; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,26 @@
+"""What every test stands on: one thread, no stored settings of the developer, the repository's root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(
+        name, "1"
+    )  # before numpy or torch is imported; also much faster on a shared machine
+os.environ.setdefault("MPLBACKEND", "agg")
+for name in ("DEVICE", "FRESH", "CACHE", "LOG", "PROGRESS", "FIGURES"):
+    os.environ.pop(f"GROKBOOK_{name}", None)
+for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # a make that runs these tests is not the make they look at
+    os.environ.pop(name, None)
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT

@@ -1,0 +1,132 @@
+"""Claims: verdicts, the words for them, and the table that shows them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.claims import Claim, Verdict, number, outcome, percent, plain_table, spread, table, tally
+
+
+def accuracy_claim(**changes) -> Claim:
+    def check(records):
+        values = records["curves"].accuracy.values
+        return Verdict(
+            outcome(bool((values >= 0.9).all())),
+            f"accuracy {number(float(np.median(values)))}",
+            **spread(values),
+            of="accuracy",
+        )
+
+    fields = {
+        "id": "a",
+        "figure": "Fig. 1",
+        "statement": "It learns.",
+        "paper": "100 %",
+        "criterion": "accuracy ≥ 0.9",
+        "needs": ("curves",),
+        "check": check,
+    }
+    return Claim(**{**fields, **changes})
+
+
+def record(*values: float, **attrs) -> xr.Dataset:
+    return xr.Dataset({"accuracy": ("run", list(values))}, attrs=attrs)
+
+
+def test_a_claim_is_judged_by_its_check():
+    assert accuracy_claim().judge({"curves": record(0.95, 0.99)}).outcome == "reproduced"
+    assert accuracy_claim().judge({"curves": record(0.95, 0.5)}).outcome == "not reproduced"
+
+
+def test_a_claim_without_its_record_is_not_tested_and_says_what_would_train_it():
+    verdict = accuracy_claim().judge({}, train=lambda name: f"grokbook train x/{name}")
+    assert verdict.outcome == "not tested"
+    assert "grokbook train x/curves" in verdict.note
+
+
+def test_a_verdict_on_a_reduced_record_says_so():
+    assert accuracy_claim().judge({"curves": record(1.0, scale="reduced")}).reduced
+    assert not accuracy_claim().judge({"curves": record(1.0, scale="full")}).reduced
+
+
+def test_an_unknown_outcome_is_refused_with_those_that_exist():
+    with pytest.raises(ValueError, match="reproduced, partly, not reproduced, not tested"):
+        Verdict("fine")
+
+
+@pytest.mark.parametrize(
+    ("parts", "word"),
+    [((True, True), "reproduced"), ((True, False), "partly"), ((False, False), "not reproduced")],
+)
+def test_the_outcome_of_the_parts_of_a_criterion(parts, word):
+    assert outcome(*parts) == word
+
+
+def test_spread_leaves_out_what_was_never_reached():
+    assert spread([3.0, np.nan, 1.0, 2.0]) == {"n": 3, "median": 2.0, "low": 1.0, "high": 3.0}
+    assert spread([np.nan]) == {"n": 0}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.01071, "0.0107"),
+        (1.234, "1.23"),
+        (12345.6, "12,346"),
+        (0.0, "0"),
+        (-2.5, "−2.50"),
+        (np.nan, "–"),
+        (None, "–"),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert number(value) == text
+
+
+def test_shares_are_percentages_and_what_is_unknown_a_dash():
+    assert (percent(0.5051), percent(0.00396), percent(1.0)) == ("50.5 %", "0.396 %", "100 %")
+    assert percent(float("nan")) == percent(None) == "–"
+
+
+def test_the_table_puts_the_papers_value_beside_ours():
+    claim = accuracy_claim()
+    verdict = claim.judge({"curves": record(0.95, 0.97, 0.99)})
+    (row,) = re.findall(r"<tbody><tr.*?</tr>", table([claim], {"a": verdict}, "Claims")._repr_html_())
+    cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+    assert cells[0] == "Fig. 1"
+    assert cells[2] == "100 %"
+    assert "accuracy 0.970" in cells[3] and "n = 3; accuracy: median 0.970, range 0.950 to 0.990" in cells[3]
+    assert 'class="verdict reproduced"' in cells[4]
+
+
+def test_the_table_is_accessible():
+    markup = table([accuracy_claim()], {"a": Verdict("not tested")}, "Claims about x")._repr_html_()
+    assert "<caption>Claims about x</caption>" in markup
+    assert markup.count('scope="col"') == 5 and markup.count('scope="row"') == 1
+    assert 'role="region"' in markup and 'tabindex="0"' in markup and 'aria-label="Claims about x"' in markup
+
+
+def test_the_table_escapes_what_it_shows():
+    claim = accuracy_claim(statement="a < b & c")
+    markup = table([claim], {"a": Verdict("partly", "<script>")}, 'a "caption"')._repr_html_()
+    assert "a &lt; b &amp; c" in markup and "&lt;script&gt;" in markup
+    assert 'aria-label="a &quot;caption&quot;"' in markup
+
+
+def test_a_reduced_verdict_carries_its_mark():
+    markup = table([accuracy_claim()], {"a": Verdict("partly", reduced=True)}, "Claims")._repr_html_()
+    assert 'class="verdict reduced"' in markup
+
+
+def test_a_plain_table_names_rows_and_columns():
+    markup = plain_table(("Name", "Value"), [("x", "1")], "Things")._repr_html_()
+    assert '<th scope="col">Value</th>' in markup and '<th scope="row">x</th><td>1</td>' in markup
+
+
+def test_the_tally_counts_each_outcome():
+    found = tally([Verdict("partly"), Verdict("reproduced"), Verdict("partly")])
+    assert found == {"reproduced": 1, "partly": 2, "not reproduced": 0, "not tested": 0}

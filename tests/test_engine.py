@@ -1,0 +1,267 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from grokbook import engine
+from grokbook.experiment import Experiment, Run, Schedule, Stop
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import SGD, Adam, AdamW, Group, stepper
+from grokbook.tasks import ModularTask
+from tests.textbook_mlp import plain_optimizer, plain_training
+
+TASK, MODEL = ModularTask(11, "n + m", 0.6), TwoLayerMLP(11, 24, "standard")
+SMOOTH = TwoLayerMLP(11, 24, "standard", "gelu")  # no hand-derived gradient
+OPTIMIZERS = [
+    SGD(0.5),
+    SGD(0.2, momentum=0.9, weight_decay=0.01),
+    Adam(0.01, weight_decay=0.1),
+    AdamW(0.01, weight_decay=2.0, betas=(0.9, 0.98)),
+]
+
+
+def experiment(runs, **changes):
+    settings = {"schedule": Schedule(log=5, every=10), "snapshots": (-1,), "keep": ("W_in", "W_out"), **changes}
+    return Experiment("test/one", tuple(runs), **settings)
+
+
+def members(optimizer, *, model=MODEL, steps=40, seeds=(0, 1, 2), **changes):
+    return [Run(TASK, model, optimizer, steps, seed, **changes) for seed in seeds]
+
+
+def final_weights(runs, dtype="float64", steps=None):
+    training = engine.Training.start(experiment(runs), torch.device("cpu"), getattr(torch, dtype))
+    for _ in range(steps or runs[0].steps):
+        training.state.update()
+    return training.state.params
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
+@pytest.mark.parametrize("model", [MODEL, SMOOTH], ids=["hand", "autograd"])
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_forty_steps_agree_with_torch_optim_member_by_member(optimizer, model, loss, batch_size):
+    runs = members(optimizer, model=model, loss=loss, batch_size=batch_size)
+    together = final_weights(runs)
+    for i, run in enumerate(runs):
+        net = plain_training(run, torch.float64, run.steps)
+        alone = final_weights([run])
+        for name in together:
+            plain = getattr(net, name).detach()
+            torch.testing.assert_close(together[name][i], plain, rtol=1e-9, atol=1e-11)
+            torch.testing.assert_close(alone[name][0], plain, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
+def test_single_precision_stays_close_for_tens_of_steps(optimizer):
+    run = members(optimizer, seeds=(5,), steps=30)[0]
+    ours, net = final_weights([run], "float32"), plain_training(run, torch.float32, 30)
+    for name in ours:
+        plain = getattr(net, name).detach()
+        assert float((ours[name][0] - plain).abs().max()) < 2e-4 * float(plain.abs().max())
+
+
+@pytest.mark.parametrize("kind", [Adam, AdamW])
+def test_fused_and_broadcast_adam_agree(kind):
+    recipes = [kind(0.01, weight_decay=0.3), kind(0.03, weight_decay=0.0)]
+    start = {"W": torch.randn(2, 5, 4, dtype=torch.float64), "b": torch.randn(2, 4, dtype=torch.float64)}
+    fused, plain = (stepper(recipes, {name: value.clone() for name, value in start.items()}) for _ in range(2))
+    for count in range(1, 21):
+        gradients = {name: torch.randn_like(value) for name, value in start.items()}
+        fused.step(gradients, count)
+        plain._step_broadcast(gradients, count)
+    for name in start:
+        torch.testing.assert_close(fused.params[name], plain.params[name], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("recipe", OPTIMIZERS, ids=str)
+def test_a_transposed_gradient_is_taken_as_it_is(recipe):
+    """The fused kernel of PyTorch reads memory in order and would get this one wrong."""
+    start, gradient = torch.randn(1, 6, 3, dtype=torch.float64), torch.randn(1, 3, 6, dtype=torch.float64)
+    ours = stepper([recipe], {"W": start.clone()})
+    plain = torch.nn.Parameter(start[0].clone())
+    theirs = plain_optimizer(recipe, [plain])
+    for count in range(1, 6):
+        ours.step({"W": gradient.transpose(1, 2)}, count)
+        plain.grad = gradient[0].T.clone()
+        theirs.step()
+    torch.testing.assert_close(ours.params["W"][0], plain.detach(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [SGD, Adam, AdamW])
+def test_parameter_groups_have_their_own_rate_and_decay(kind):
+    recipe = kind(0.1, weight_decay=0.2, groups=(Group("W_o", lr=0.01, weight_decay=0.0),))
+    start = {"W_in": torch.randn(1, 4, 3, dtype=torch.float64), "W_out": torch.randn(1, 3, 4, dtype=torch.float64)}
+    ours = stepper([recipe], {name: value.clone() for name, value in start.items()})
+    plain = {name: torch.nn.Parameter(value[0].clone()) for name, value in start.items()}
+    theirs = plain_optimizer(
+        recipe, [{"params": [plain["W_in"]]}, {"params": [plain["W_out"]], "lr": 0.01, "weight_decay": 0.0}]
+    )
+    for count in range(1, 11):
+        gradients = {name: torch.randn_like(value) for name, value in start.items()}
+        for name, value in plain.items():
+            value.grad = gradients[name][0].clone()
+        ours.step(gradients, count)
+        theirs.step()
+    for name, value in plain.items():
+        torch.testing.assert_close(ours.params[name][0], value.detach(), rtol=1e-11, atol=1e-12)
+
+
+def test_optimizers_of_two_classes_cannot_share_a_stack():
+    with pytest.raises(ValueError, match="one class"):
+        stepper([SGD(0.1), AdamW(0.1)], {"W": torch.zeros(2, 1)})
+
+
+def test_members_may_differ_in_everything_but_shape():
+    runs = [
+        Run(ModularTask(11, "n + m", 0.3), MODEL, AdamW(0.01, 1.0), 30, 0),
+        Run(ModularTask(11, "n + m", 0.8), MODEL, AdamW(0.02, 0.0), 30, 4),
+        Run(ModularTask(11, "n + m", 0.5), MODEL, AdamW(0.005, 3.0), 30, 7),
+    ]
+    together = final_weights(runs)
+    for i, run in enumerate(runs):
+        alone = final_weights([run])
+        for name in together:
+            torch.testing.assert_close(together[name][i], alone[name][0], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_curves_are_what_a_plain_evaluation_gives():
+    run = members(AdamW(0.01, 1.0), seeds=(3,))[0]
+    record = engine.train(experiment([run], measures=("weight_norm", "gradient_norm")), dtype="float64")
+    net = plain_training(run, torch.float64, 20)
+    pairs, labels = (torch.from_numpy(part) for part in run.task.table())
+    mask = torch.from_numpy(run.task.in_train(run.seed))
+    outputs, one_hot = net(pairs), torch.nn.functional.one_hot(labels, 11)
+    at = record.sel(step=20).isel(run=0)
+    for split, rows in (("train", mask), ("test", ~mask)):
+        loss = (outputs - one_hot)[rows].square().mean().item()
+        assert float(at[f"{split}_loss"]) == pytest.approx(loss, rel=1e-10)
+        share = (outputs.argmax(-1) == labels)[rows].double().mean()
+        assert float(at[f"{split}_accuracy"]) == pytest.approx(float(share))
+    assert float(at.weight_norm_W_in) == pytest.approx(net.W_in.norm().item(), rel=1e-9)
+    net_gradient = torch.autograd.grad((net(pairs) - one_hot)[mask].square().mean(), [net.W_in, net.W_out])
+    assert float(at.gradient_norm_W_out) == pytest.approx(net_gradient[1].norm().item(), rel=1e-8)
+
+
+def test_schedule_is_spaced_evenly_in_log_step_and_ends_on_the_last():
+    steps = Schedule(log=9, every=None).steps(10_000)
+    assert steps[0] == 0 and steps[-1] == 10_000
+    ratios = np.diff(np.log(steps[2:]))
+    assert ratios.std() < 0.1 * ratios.mean()
+    assert set(range(0, 100, 7)) <= set(Schedule(log=3, every=7).steps(99).tolist())
+
+
+def test_a_member_that_met_the_criterion_leaves_and_the_others_go_on_unchanged():
+    runs = members(AdamW(0.01, 1.0, (0.9, 0.98)), seeds=range(4), steps=60)
+    full = engine.train(experiment(runs))
+    threshold = float(full.train_accuracy.max("step").median())
+    stopped = engine.train(experiment(runs, stop=Stop("train_accuracy", threshold)))
+    early = stopped.stopped_at.values < 60
+    assert early.any() and not early.all(), "the test needs both kinds of members"
+    for i in range(4):
+        until = stopped.step <= stopped.stopped_at[i]
+        np.testing.assert_array_equal(
+            stopped.train_loss[i].where(until, drop=True), full.train_loss[i].where(until, drop=True)
+        )
+        assert stopped.train_loss[i].where(~until, drop=True).isnull().all()
+        if not early[i]:
+            np.testing.assert_array_equal(stopped.W_in[i], full.W_in[i])
+
+
+def test_a_criterion_in_a_row_needs_consecutive_evaluations():
+    runs = members(AdamW(0.01, 1.0, (0.9, 0.98)), seeds=(0,), steps=60)
+    full = engine.train(experiment(runs))
+    threshold = float(full.train_accuracy.sel(step=30)[0])
+    one, three = (
+        int(engine.train(experiment(runs, stop=Stop("train_accuracy", threshold, n))).stopped_at[0]) for n in (1, 3)
+    )
+    steps = full.step.values.tolist()
+    assert steps.index(three) >= steps.index(one) + 2
+
+
+def test_a_member_that_diverges_is_marked_and_spares_the_rest():
+    runs = [*members(SGD(1e9), seeds=(0,)), *members(SGD(0.1), seeds=(1,))]
+    record = engine.train(experiment(runs))
+    assert math.isfinite(record.diverged_at[0]) and record.stopped_at[0] == record.diverged_at[0]
+    assert math.isnan(record.diverged_at[1]) and record.stopped_at[1] == 40
+    alone = engine.train(experiment(runs[1:]))
+    np.testing.assert_allclose(record.train_loss[1], alone.train_loss[0], rtol=1e-5)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("model", [MODEL, TwoLayerMLP(11, 24, "standard", dropout=0.2)], ids=["plain", "dropout"])
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monkeypatch, model, batch_size):
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "REPORT_SECONDS", 0.0)
+    runs = members(AdamW(0.01, 1.0), model=model, batch_size=batch_size)
+    unstopped = engine.train(experiment(runs)).train_accuracy
+    stop = Stop("train_accuracy", float(unstopped.max("step").median()))  # one member leaves while others train
+    whole = experiment(runs, snapshots=(0, 20, -1), stop=stop)
+    checkpoint = tmp_path / "part.checkpoint"
+    for at in (3, 8, 10):
+
+        def kill(step, numbers, at=at):
+            if step >= at:
+                raise Killed
+
+        with pytest.raises(Killed):
+            engine.train(whole, checkpoint=checkpoint, report=kill)
+    resumed, plain = engine.train(whole, checkpoint=checkpoint), engine.train(whole)
+    assert resumed.attrs["resumed_at"] != "[]"
+    for name in plain.data_vars:
+        np.testing.assert_array_equal(resumed[name], plain[name], err_msg=str(name))
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
+    whole, path = experiment(members(SGD(0.1))), tmp_path / "part.checkpoint"
+    device, dtype = torch.device("cpu"), torch.float32
+    training = engine.Training.start(whole, device, dtype)
+    for _ in range(2):
+        training.state.update()
+        training.save(path, 0.0)
+    path.write_bytes(path.read_bytes()[:100])
+    found = engine.Training.load(path, whole, device, dtype)
+    assert found is not None and found.state.step == 1
+    engine.previous(path).write_bytes(b"nothing")
+    assert engine.Training.load(path, whole, device, dtype) is None
+
+
+def test_a_checkpoint_of_another_recipe_is_not_used(tmp_path):
+    path = tmp_path / "part.checkpoint"
+    engine.Training.start(experiment(members(SGD(0.1))), torch.device("cpu"), torch.float32).save(path, 0.0)
+    other = experiment(members(SGD(0.2)))
+    assert engine.Training.load(path, other, torch.device("cpu"), torch.float32) is None
+
+
+def test_snapshots_hold_the_weights_of_their_step():
+    runs = members(SGD(0.5), seeds=(0, 1))
+    record = engine.train(experiment(runs, snapshots=(0, 10, -1), keep=("W_out", "output[3]", "preactivation[2]")))
+    assert record.snapshot_step.values.tolist() == [[0, 10, 40]] * 2
+    for column, steps in ((1, 10), (2, 40)):
+        weights = final_weights(runs, "float32", steps)
+        np.testing.assert_array_equal(record.W_out[:, column], weights["W_out"])
+        table = torch.from_numpy(np.stack([TASK.table()[0]] * 2))
+        with torch.no_grad():
+            outputs = MODEL(weights, table)[..., 3].reshape(2, 11, 11)
+        np.testing.assert_allclose(record["output[3]"][:, column], outputs, rtol=1e-6, atol=1e-7)
+    assert record["output[3]"].dims == ("run", "snapshot", "n", "m")
+
+
+def test_an_unknown_thing_to_keep_is_named():
+    with pytest.raises(ValueError, match="output\\[q\\]"):
+        engine.train(experiment(members(SGD(0.1), seeds=(0,)), keep=("nonsense",)))
+
+
+def test_batches_of_an_epoch_are_disjoint():
+    run = dataclasses.replace(members(SGD(0.1))[0], batch_size=20)
+    per_epoch = TASK.train_size // 20
+    rows = np.concatenate([engine._batch_rows(run, step, 20) for step in range(per_epoch)])
+    assert len(set(rows.tolist())) == len(rows) and rows.max() < TASK.train_size

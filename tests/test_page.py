@@ -1,0 +1,148 @@
+"""What a notebook talks to: records by name, placeholders where one is missing, files only where they are wanted."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import xarray as xr
+
+from grokbook import page, plotting
+from grokbook.claims import Claim, Verdict
+from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import SGD
+from grokbook.page import Page
+from grokbook.tasks import ModularTask
+
+
+def experiment(steps: int = 4, seeds: int = 2) -> Experiment:
+    task, model = ModularTask(5, "n + m", 0.5), TwoLayerMLP(5, 6)
+    runs = tuple(Run(task, model, SGD(0.1), steps, seed, label="GD") for seed in range(seeds))
+    return Experiment("test/curves", runs, Schedule(log=2))
+
+
+def draw(records):
+    figure, ((ax,),) = plotting.panels()
+    plotting.curves(ax, records["curves"].step, records["curves"].train_loss, color="#000000")
+    return figure
+
+
+CLAIM = Claim(
+    "a", "Fig. 1", "It learns.", "yes", "it does", ("curves",), lambda records: Verdict("reproduced", "it did")
+)
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    """A page over one experiment, with a cache of its own."""
+    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
+
+    def made(**changes):
+        options = {
+            "experiments": {"curves": experiment()},
+            "studies": {"twice": lambda: xr.Dataset({"x": 2.0}), "nothing": lambda: None},
+            "figures": {"fig1": SimpleNamespace(draw=draw, needs=("curves",))},
+            "claims": [CLAIM],
+            "sentences": {"hello": SimpleNamespace(write=lambda records: "It was run.", needs=("curves",))},
+        }
+        return Page("test", **{**options, **changes})
+
+    return made
+
+
+def test_a_record_is_trained_when_it_is_first_asked_for(make):
+    here = make()
+    assert here["curves"].sizes["run"] == 2
+    assert here.sources["curves"] == "trained here"
+
+
+def test_a_training_beyond_the_budget_is_not_started(make):
+    here = make(cost=lambda experiment: 3.0, budget=2.0)
+    assert "curves" not in here
+    with pytest.raises(KeyError):
+        here["curves"]
+
+
+def test_a_record_that_is_there_is_used_whatever_it_would_cost(make):
+    make()["curves"]
+    assert "curves" in make(cost=lambda experiment: 3.0, budget=2.0)
+
+
+def test_a_smaller_experiment_within_the_budget_stands_in(make):
+    small = experiment(steps=2)
+    here = make(otherwise={"curves": small}, cost=lambda one: float(one.member_steps), budget=5.0)
+    assert here["curves"].attrs["hash"] == small.hash
+
+
+def test_studies_are_computed_and_may_have_no_meaning(make):
+    here = make()
+    assert float(here["twice"].x) == 2.0
+    assert "nothing" not in here and "unknown" not in here
+
+
+def test_missing_records_leave_a_placeholder_a_command_and_an_untested_claim(make):
+    here = make(cost=lambda experiment: 3.0, budget=2.0)
+    command = "python -m grokbook train test/curves"
+    assert command in here.figure("fig1").axes[0].texts[0].get_text()
+    assert command in here.ran("curves").text and command in here.say("hello").text
+    assert "not tested" in here.claims("a", caption="Claims").markup
+    assert "not trained" in here.records_table().markup
+
+
+def test_figures_are_written_only_where_a_folder_is_named(make, tmp_path, monkeypatch):
+    here = make()
+    monkeypatch.delenv("GROKBOOK_FIGURES", raising=False)
+    monkeypatch.setattr(plotting, "ROOT", tmp_path / "checkout")
+    here.figure("fig1")
+    assert not (tmp_path / "checkout").exists()
+    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path / "figures"))
+    here.figure("fig1")
+    assert sorted(os.listdir(tmp_path / "figures" / "test")) == ["fig1.png", "fig1.svg"]
+
+
+def test_what_was_run_is_read_off_the_record(make):
+    text = make().ran("curves").text
+    for part in ("p = 5", "N = 6", "α = 0.5", "GD (4 steps, lr 0.1", "2 seeds"):
+        assert part in text
+
+
+def test_what_was_run_is_told_once(make):
+    here = make()
+    here.ran("curves")
+    assert here.ran("curves").text == "Described above: `curves`."
+
+
+def test_a_reduced_record_shows_both_settings(make, monkeypatch):
+    import dataclasses
+
+    here = make(
+        experiments={"curves": experiment(steps=1000)},
+        otherwise={"curves": dataclasses.replace(experiment(steps=3), scale="reduced")},
+        cost=lambda one: float(one.member_steps),
+        budget=10.0,
+    )
+    text = here.ran("curves").text
+    assert 'class="verdict reduced"' in text and "3 steps" in text and "1,000 steps" in text
+
+
+def test_the_summary_counts_every_claim_and_misses_none(make):
+    here = make()
+    with pytest.raises(LookupError, match="a"):
+        here.summary()
+    here.claims("a", caption="Claims")
+    assert "1 reproduced" in here.summary().text
+
+
+def test_the_records_table_names_source_hash_and_command(make):
+    here = make()
+    here["curves"]
+    markup = here.records_table().markup
+    assert here["curves"].attrs["hash"][:8] in markup and "trained here" in markup
+
+
+def test_values_are_shown_one_by_one_or_as_a_range():
+    assert page._values([500]) == "500"
+    assert page._values([0.2, 0.4]) == "0.2, 0.4"
+    assert page._values([1, 2, 3, 4]) == "1 to 4 (4 values)"

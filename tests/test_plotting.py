@@ -1,0 +1,158 @@
+"""The house style: what panels draw, and files that are the same bytes each time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+from grokbook import plotting
+
+
+def test_curves_draw_every_seed_thin_and_their_median_thick():
+    _figure, ((ax,),) = plotting.panels()
+    values = np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 5.0], [2.0, 8.0, 1.0]])
+    plotting.curves(ax, [0, 10, 20], values, color="#000000", label="loss")
+    *seeds, median = ax.get_lines()
+    assert [line.get_ydata().tolist() for line in seeds] == values.tolist()
+    assert median.get_ydata().tolist() == [2.0, 4.0, 5.0]
+    assert median.get_label() == "loss"
+    assert median.get_linewidth() > seeds[0].get_linewidth()
+
+
+def test_the_band_of_curves_spans_lowest_to_highest():
+    _figure, ((ax,),) = plotting.panels()
+    plotting.curves(ax, [0, 1], [[1.0, 2.0], [5.0, 3.0]], color="#000000")
+    (band,) = ax.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (1.0, 5.0)
+
+
+def test_curves_of_one_seed_are_one_line_without_a_band():
+    _figure, ((ax,),) = plotting.panels()
+    plotting.curves(ax, [0, 1], [[1.0, 2.0]], color="#000000")
+    assert len(ax.get_lines()) == 1 and not ax.collections
+
+
+def test_curves_pass_over_steps_at_which_nothing_was_measured():
+    _figure, ((ax,),) = plotting.panels()
+    plotting.curves(ax, [0, 1, 2], [[1.0, np.nan, 3.0], [2.0, np.nan, np.nan]], color="#000000")
+    first, second, median = ax.get_lines()
+    assert first.get_xdata().tolist() == [0, 2]
+    assert second.get_xdata().tolist() == [0]
+    assert median.get_xydata().tolist() == [[0, 1.5], [2, 3.0]]
+
+
+def test_dots_join_medians_and_leave_settings_without_a_value_out():
+    _figure, ((ax,),) = plotting.panels()
+    plotting.dots(ax, [0.2, 0.4, 0.6], [[np.nan, 5.0, 1.0], [np.nan, 7.0, 3.0]], color="#000000", label="GD")
+    assert ax.get_lines()[-1].get_xydata().tolist() == [[0.4, 6.0], [0.6, 2.0]]
+
+
+def test_heatmap_shows_the_first_axis_upwards_around_zero():
+    _figure, ((ax,),) = plotting.panels()
+    values = np.array([[-1.0, 0.0], [0.5, 0.25]])
+    image = plotting.heatmap(ax, values, centre=True)
+    low, high = image.get_clim()
+    assert low == -high and high == pytest.approx(1.0, rel=0.01)
+    assert image.get_array().tolist() == values.tolist()
+    assert image.origin == "lower"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("m", "n")
+
+
+@pytest.mark.parametrize(("value", "text"), [(25000, "25k"), (1500, "1.5k"), (20, "20"), (0.02, "0.02")])
+def test_short_numbers(value, text):
+    assert plotting.short(value) == text
+
+
+def test_a_logarithmic_axis_is_labelled_with_plain_numbers_also_where_it_is_short():
+    figure, ((ax,),) = plotting.panels()
+    ax.plot([1, 2], [30, 300])
+    ax.set_yscale("log")
+    plotting.plain_numbers(ax.yaxis)
+    figure.canvas.draw()
+    low, high = ax.get_ylim()
+    shown = [
+        label.get_text()
+        for tick, label in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
+        if low <= tick <= high
+    ]
+    assert {"50", "100", "200"} <= set(shown)
+
+
+def test_marks_at_steps_that_were_never_reached_are_not_drawn():
+    _figure, ((ax,),) = plotting.panels()
+    plotting.mark(ax, float("nan"), "test")
+    assert not ax.get_lines() and not ax.texts
+    plotting.mark(ax, 3.0, "test")
+    assert ax.get_lines()[0].get_xdata() == [3.0, 3.0] and ax.texts[0].get_text() == "test"
+
+
+def test_styled_leaves_matplotlib_as_it_was():
+    before = dict(matplotlib.rcParams)
+
+    @plotting.styled
+    def draw():
+        return matplotlib.rcParams["axes.spines.top"]
+
+    assert draw() is False
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_saving_twice_writes_the_same_bytes(tmp_path, monkeypatch):
+    def draw():
+        figure, ((ax,),) = plotting.panels()
+        ax.plot([0, 1], [1, 2], label="x")
+        ax.legend()
+        return figure
+
+    contents = []
+    for name in ("one", "two"):
+        monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path / name))
+        paths = plotting.save(draw(), "gromov", "fig1")
+        contents.append([path.read_bytes() for path in paths])
+        assert sorted(path.name for path in (tmp_path / name / "gromov").iterdir()) == ["fig1.png", "fig1.svg"]
+    assert contents[0] == contents[1]
+    png, svg = contents[0]
+    assert png.startswith(b"\x89PNG") and b"Matplotlib" not in png[:200]
+    assert svg.startswith(b"<?xml") and b"<dc:date>" not in svg
+
+
+def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path))
+    figure, _ = plotting.panels()
+    (tmp_path / "gromov" / "fig1.png").mkdir(parents=True)
+    with pytest.raises(OSError):
+        plotting.save(figure, "gromov", "fig1")
+    assert [path.name for path in (tmp_path / "gromov").iterdir()] == ["fig1.png"]
+
+
+def test_without_a_folder_figures_go_to_the_checkout(monkeypatch):
+    monkeypatch.delenv("GROKBOOK_FIGURES", raising=False)
+    assert plotting.folder("gromov") == plotting.ROOT / "figures" / "gromov"
+
+
+def test_frames_of_a_slider_are_small_pngs():
+    figure, ((ax,),) = plotting.panels()
+    plotting.heatmap(ax, np.random.default_rng(0).normal(size=(50, 50)), centre=True)
+    small = plotting.png(figure, dpi=80)
+    assert small.startswith(b"\x89PNG") and len(small) < 40_000
+
+
+def test_some_keeps_first_and_last():
+    assert plotting.some(range(22), 4) == [0, 7, 14, 21]
+    assert plotting.some([1, 2], 4) == [1, 2]
+
+
+def test_placeholder_says_what_is_missing():
+    figure = plotting.placeholder("Not trained here.")
+    assert figure.axes[0].texts[0].get_text() == "Not trained here."
+
+
+def test_drawing_imports_no_torch():
+    modules = "grokbook.plotting, grokbook.page, grokbook.chapters.gromov.figures, grokbook.chapters.gromov.claims"
+    code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=plotting.ROOT, check=False).returncode == 0

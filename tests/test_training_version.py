@@ -1,0 +1,48 @@
+"""Guards the versions in the content hash: if one of these numbers moves, raise the version of what moved it.
+
+A version (``ENGINE_VERSION``, or ``version`` of a task, model or optimizer) is part of every recipe, so that records
+made by other arithmetic turn stale instead of being taken for ours. Rounding differs between machines; over thirty
+steps it stays small.
+"""
+
+import pytest
+
+from grokbook import engine
+from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.models.transformer import AttentionOnly, Transformer
+from grokbook.optim import SGD, Adam, AdamW
+from grokbook.tasks import ModularTask
+
+ADD, SQUARES = ModularTask(11, "n + m", 0.6), ModularTask(11, "n**2 + m**2", 0.5)
+REFERENCE = {
+    "gd": Run(ADD, TwoLayerMLP(11, 32, "input_mean_field"), SGD(500.0), 30, 0),
+    "momentum": Run(ADD, TwoLayerMLP(11, 32, "mean_field"), SGD(2.0, 0.9, 1e-3), 30, 1),
+    "adam": Run(SQUARES, TwoLayerMLP(11, 32, "standard"), Adam(0.01, 0.1), 30, 2),
+    "adamw, batches, cross-entropy": Run(
+        ADD, TwoLayerMLP(11, 32, "standard", "gelu"), AdamW(0.01, 1.0), 30, 3, "cross_entropy", 20
+    ),
+    "dropout": Run(ADD, TwoLayerMLP(11, 32, "standard", dropout=0.2), AdamW(0.01, 1.0), 30, 4),
+    "batch norm": Run(ADD, TwoLayerMLP(11, 32, "mean_field", batch_norm=True), SGD(2.0, 0.9), 30, 5),
+    "transformer": Run(ADD, Transformer(11, 16, 2), AdamW(0.01, 0.5), 30, 6),
+    "softmax attention": Run(ADD, AttentionOnly(11, 16, 4, 2), AdamW(0.01, 0.5), 30, 7),
+    "linear attention": Run(ADD, AttentionOnly(11, 16, 4, 1, "linear"), AdamW(0.01, 0.5), 30, 8),
+}
+TRAIN_AND_TEST_LOSS = {
+    "gd": (0.076066548, 0.089372438),
+    "momentum": (0.078500914, 0.090438204),
+    "adam": (0.090916648, 0.09091326),
+    "adamw, batches, cross-entropy": (2.2257035, 2.6981998),
+    "dropout": (0.045223486, 0.10890506),
+    "batch norm": (0.075053684, 0.18052742),
+    "transformer": (0.072885113, 0.10289529),
+    "softmax attention": (0.07848698, 0.095303759),
+    "linear attention": (0.075691168, 0.1009263),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_thirty_steps_give_the_numbers_of_this_version(name):
+    record = engine.train(Experiment("test/version", (REFERENCE[name],), Schedule(log=2)))
+    ends = record.isel(run=0, step=-1)
+    assert (float(ends.train_loss), float(ends.test_loss)) == pytest.approx(TRAIN_AND_TEST_LOSS[name], rel=1e-4)

@@ -1,0 +1,61 @@
+"""Plain textbook forms of what grokbook writes for speed: the oracles of the exactness tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from grokbook.models.mlp import SCALINGS, TwoLayerMLP
+from grokbook.optim import SGD, Adam
+
+
+class PlainMLP(torch.nn.Module):
+    """The two-layer perceptron over one-hot inputs, as one would write it first."""
+
+    def __init__(self, model: TwoLayerMLP, params: dict[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.model = model
+        self.W_in = torch.nn.Parameter(params["W_in"].clone())
+        self.W_out = torch.nn.Parameter(params["W_out"].clone())
+
+    def forward(self, pairs: torch.Tensor) -> torch.Tensor:
+        p = self.model.p
+        one_hot = torch.nn.functional.one_hot
+        x = torch.cat([one_hot(pairs[:, 0], p), one_hot(pairs[:, 1], p)], -1).to(self.W_in.dtype)
+        h = x @ self.W_in.T
+        if self.model.batch_norm:
+            h = torch.nn.functional.batch_norm(h, None, None, training=True, eps=1e-5)
+        phi = {"quadratic": torch.square, "relu": torch.relu, "gelu": torch.nn.functional.gelu, "abs": torch.abs}
+        return SCALINGS[self.model.scaling](p, self.model.width)[0] * phi[self.model.activation](h) @ self.W_out.T
+
+
+def plain_loss(outputs: torch.Tensor, labels: torch.Tensor, loss: str) -> torch.Tensor:
+    if loss == "cross_entropy":
+        return torch.nn.functional.cross_entropy(outputs, labels)
+    return torch.nn.functional.mse_loss(
+        outputs, torch.nn.functional.one_hot(labels, outputs.shape[-1]).to(outputs.dtype)
+    )
+
+
+def plain_optimizer(recipe, parameters) -> torch.optim.Optimizer:
+    if isinstance(recipe, SGD):
+        return torch.optim.SGD(parameters, lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    kind = torch.optim.Adam if isinstance(recipe, Adam) else torch.optim.AdamW
+    return kind(parameters, lr=recipe.lr, betas=recipe.betas, eps=recipe.eps, weight_decay=recipe.weight_decay)
+
+
+def plain_training(run, dtype: torch.dtype, steps: int, build=PlainMLP) -> torch.nn.Module:
+    """Train one run the plain way: full batch or the engine's own batch order, torch.optim, one member."""
+    from grokbook.engine import _batch_rows
+
+    drawn = run.model.init(torch.Generator().manual_seed(run.seed))
+    net = build(run.model, {name: value.to(dtype) for name, value in drawn.items()})
+    optimizer = plain_optimizer(run.optimizer, net.parameters())
+    pairs, labels = run.task.table()
+    rows = np.flatnonzero(run.task.in_train(run.seed))
+    for step in range(steps):
+        batch = rows if run.batch_size is None else rows[_batch_rows(run, step, run.batch_size)]
+        optimizer.zero_grad()
+        plain_loss(net(torch.from_numpy(pairs[batch])), torch.from_numpy(labels[batch]), run.loss).backward()
+        optimizer.step()
+    return net
