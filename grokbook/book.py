@@ -291,6 +291,9 @@ def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
         told = [line for line in text.splitlines() if re.search(r"WARNING|ERROR|Error:|Exception", line)]
         lines = "\n".join(told[:20] or text.splitlines()[-20:])
         raise BuildError(f"{lines}\njupyter-book could not render the pages (all it said: {log})")
+    # Jupyter Book's own front page names no icon, so that browsers ask for one that is not there.
+    front = (html / "index.html").read_text(encoding="utf-8")
+    (html / "index.html").write_text(f'<link rel="icon" href="_static/favicon.svg">{front}', encoding="utf-8")
     _swap(html, place)
     shutil.rmtree(fresh, ignore_errors=True)
     return place / "index.html"

@@ -20,7 +20,7 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
     values = {**(given or {}), **named}
     for name, value in values.items():
         if name == "p":
-            _at_least(name, value, 2)
+            _at_least(name, value, 4)  # of fewer pairs than 4 * 4, Fig. 10's 95 % would be all
         elif name in ("width", "wide", "seeds", "d_model", "attention_heads") or name.endswith("steps"):
             _at_least(name, value, 1)
         elif name.startswith("train_fraction"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -150,6 +151,20 @@ def sample(records: Records) -> str:
     )
 
 
+def heads(records: Records) -> str:
+    """Beside Fig. 13: how many heads each net needs, and what the fewest heads do learn."""
+    found = []
+    for label, record in studies.conditions(records["attention_heads"]):
+        counts, test = studies.sweep(record, "heads", partial(studies.best, split="test"))
+        _, train = studies.sweep(record, "heads", partial(studies.best, split="train"))
+        enough = counts[np.median(test, axis=0) >= 0.9]
+        reached = f"from {int(enough[0])} heads on" if len(enough) else "with none of the head counts"
+        fewest = percent(np.median(train[:, 0]))
+        found.append(f"{label}: {reached} (with {int(counts[0])}, {fewest} of the training pairs are learnt)")
+    words = "; ".join(found)
+    return f"Heads with which the median network answers 90 % of the test pairs at its best step. {words}."
+
+
 SENTENCES: dict[str, Sentence] = {
     "dynamics": Sentence(dynamics, ("learning_curves",)),
     "delays": Sentence(delays, ("learning_curves", "printed_scaling", "printed_scaling_plain")),
@@ -160,4 +175,5 @@ SENTENCES: dict[str, Sentence] = {
     "sample": Sentence(sample, ("activations",)),
     "ipr": Sentence(ipr, ("adamw_curves",)),
     "basis": Sentence(basis, ("modular_functions",)),
+    "heads": Sentence(heads, ("attention_heads",)),
 }

@@ -30,7 +30,7 @@ def test_values_in_range_pass():
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("p", 1, "at least 2"),
+        ("p", 3, "at least 4"),
         ("p", 9.5, "whole number"),
         ("width", 0, "at least 1"),
         ("seeds", 0, "at least 1"),
@@ -55,7 +55,7 @@ def test_a_value_out_of_range_is_named_with_what_is_allowed(name, value, allowed
 
 def test_a_split_without_test_pairs_is_refused():
     with pytest.raises(ValueError, match="at least one"):
-        check({"p": 2, "train_fraction": 0.95})
+        check({"p": 4, "train_fraction": 0.99})
 
 
 def test_cuda_is_refused_where_there_is_none(monkeypatch):
