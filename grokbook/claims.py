@@ -138,8 +138,8 @@ class Table:
 def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str) -> Table:
     """Claims with the paper's value beside ours.
 
-    The table scrolls in its own box where the page is narrower, can be reached by keyboard, and says in its header
-    cells what rows and columns are.
+    On a narrow page each row becomes a card, else the table scrolls in its own box; it can be reached by keyboard, and
+    says in its header cells what rows and columns are.
 
     Args:
         claims: in the order of the rows.
@@ -165,12 +165,12 @@ def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str
         rows.append(
             f'<tr id="claim-{text(claim.id)}"><th scope="row">{text(claim.figure)}</th>'
             f"<td>{text(claim.statement)}<br><small>Criterion: {text(claim.criterion)}</small></td>"
-            f"<td>{text(claim.paper)}</td><td>{ours}</td><td>{badge}</td></tr>"
+            f'<td data-label="Expected">{text(claim.paper)}</td><td data-label="Ours">{ours}</td><td>{badge}</td></tr>'
         )
     head = "".join(
         f'<th scope="col">{name}</th>' for name in ("Paper", "Claim and criterion", "Expected", "Ours", "Verdict")
     )
-    return Table(_box(caption, f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"))
+    return Table(_box(caption, f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>", "verdicts cards"))
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
@@ -188,9 +188,9 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str
     return Table(_box(caption, f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody>"))
 
 
-def _box(caption: str, content: str) -> str:
+def _box(caption: str, content: str, css: str = "verdicts") -> str:
     return (
-        f'<div class="verdicts" role="region" tabindex="0" aria-label="{html.escape(caption, quote=True)}">'
+        f'<div class="{css}" role="region" tabindex="0" aria-label="{html.escape(caption, quote=True)}">'
         f"<table><caption>{html.escape(caption)}</caption>{content}</table></div>"
     )
 

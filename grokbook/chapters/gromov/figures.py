@@ -95,7 +95,7 @@ def dynamics(records: Records) -> Figure:
     gradients.set_title("d  gradient norms")
     gradients.set_ylabel("gradient norm × 10⁶")
     gradients.set_ylim(0)
-    plotting.legend(gradients)
+    plotting.legend(gradients, loc="center right")
     for ax in (norms, accuracy, gradients, loss):
         _onset(ax, record, words=ax is accuracy)
     for ax in (accuracy, gradients):
