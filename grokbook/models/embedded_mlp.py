@@ -1,6 +1,6 @@
 """The network with two hidden layers of Gu et al. (2025), section 6.1: embeddings, concatenated, and an MLP.
 
-A pair (i, j) is the three tokens i, j and "cls", whose embeddings are concatenated. The first layer acts on each of them
+A pair (i, j) is three tokens, i, j and "cls", whose embeddings are concatenated. The first layer acts on each of them
 by its own block of weights, so a block meets every token once, not every sample; then rows are looked up and added.
 """
 

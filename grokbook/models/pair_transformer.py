@@ -13,7 +13,7 @@ Four exact rearrangements make it fast; `tests/textbook_transformer.py` writes t
   4 d d + 4 d p + d p products.
 
 With one layer the gradient of the cross-entropy is taken by hand from the gathered values on: over slices of samples
-that stay in a core's cache, and without keeping what autograd would.
+that stay in a core's cache, and without keeping what autograd would. Evaluation goes by the same slices.
 
 Axes: M members, B samples, p residues, d = d_model, H heads of size d / H. Vectors are rows, `x @ W`.
 """
@@ -86,7 +86,7 @@ class PairTransformer:
             raise ValueError(f"start = {self.start!r}: choose one of {', '.join(get_args(Start))}")
         if self.start != "gaussian" and self.vocabulary > self.d_model:
             raise ValueError(
-                f"d_model = {self.d_model}: the {self.start} start needs at least as many as the {self.vocabulary} tokens"
+                f"d_model = {self.d_model}: the {self.start} start needs one for each of {self.vocabulary} tokens"
             )
 
     @property
@@ -125,9 +125,11 @@ class PairTransformer:
 
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, p) at the third position, for pairs `inputs` (M, B, 2)."""
-        z, W_hidden, b_hidden, W_logits, W_skip, b_logits = self._last(params, inputs)
-        hidden = torch.relu_(torch.baddbmm(b_hidden, z, W_hidden))
-        return torch.baddbmm(b_logits, hidden, W_logits) + z @ W_skip
+        net = self._last(params, inputs)
+        samples = inputs.shape[1]
+        step = samples if torch.is_grad_enabled() or inputs.is_cuda else SLICE
+        logits = [_logits(net, slice(begin, begin + step)) for begin in range(0, samples, step)]
+        return logits[0] if len(logits) == 1 else torch.cat(logits, 1)
 
     def cross_entropy_gradients(self, params: Params, inputs: Tensor, labels: Tensor, weights: Tensor) -> Params:
         """The gradient of each member's cross-entropy over samples (M, B) of given weights; one layer only."""
@@ -147,9 +149,9 @@ class PairTransformer:
         """The last layer and the unembedding, re-associated, at the third position."""
         n, m = inputs.unbind(-1)
         W_E = params["W_E"]
-        places = (W_E[:, : self.p], W_E[:, self.offset : self.offset + self.p], W_E[:, -1:])
+        places = [W_E[:, : self.p], W_E[:, self.offset : self.offset + self.p], W_E[:, -1:]]
         if self.positions:
-            places = tuple(row + at for row, at in zip(places, params["W_pos"][:, :, None].unbind(1), strict=True))
+            places = [row + at for row, at in zip(places, params["W_pos"][:, :, None].unbind(1), strict=True)]
         seen = [
             Place(places[0], lambda rows: rows_of(rows, n)),
             Place(places[1], lambda rows: rows_of(rows, m)),
@@ -226,6 +228,13 @@ class Last(NamedTuple):
     W_logits: Tensor
     W_skip: Tensor
     b_logits: Tensor
+
+
+def _logits(net: Last, part: slice) -> Tensor:
+    """The logits of some samples, (M, part, p)."""
+    z, *biases = (x if x.shape[1] == 1 else x[:, part] for x in (net.z, net.b_hidden, net.b_logits))
+    hidden = torch.relu_(torch.baddbmm(biases[0], z, net.W_hidden))
+    return torch.baddbmm(biases[1], hidden, net.W_logits) + z @ net.W_skip
 
 
 def _cross_entropy_backward(net: Last, labels: Tensor, weights: Tensor, gradient: Last) -> None:

@@ -101,7 +101,9 @@ def test_a_training_with_warm_up_follows_plain_torch(model):
     assert (ours["embed.weight"] - start["W_E"][0]).abs().max() > 0.05
 
 
-@pytest.mark.parametrize("warmup, count, share", [(10, 1, 0), (10, 2, 0.1), (10, 11, 1), (10, 99, 1), (1, 1, 0), (1, 2, 1)])
+@pytest.mark.parametrize(
+    "warmup, count, share", [(10, 1, 0), (10, 2, 0.1), (10, 11, 1), (10, 99, 1), (1, 1, 0), (1, 2, 1)]
+)
 def test_both_forms_of_the_update_warm_up(warmup, count, share):
     params = {"W": torch.ones(1, 2, 2, dtype=torch.float64)}
     gradient = {"W": torch.full((1, 2, 2), 0.5, dtype=torch.float64)}
@@ -144,7 +146,9 @@ def test_med_and_its_controls_are_those_of_the_embedding(offset):
     record = engine.train(experiment(run, snapshots=(-1,), keep=("W_E", "W_U"))).isel(run=0, step=-1, snapshot=0)
     blocks = measures.embedding_blocks(record.W_E.values, P, offset)
     for form in ("M1", "M2", "M3", "M4", "M5", "M6"):
-        assert float(record[f"med_{form}"]) == pytest.approx(float(measures.published_med(*blocks, form=form)), rel=1e-6)
+        assert float(record[f"med_{form}"]) == pytest.approx(
+            float(measures.published_med(*blocks, form=form)), rel=1e-6
+        )
     controls = [measures.med_controls(block) for block in blocks]
     for name in ("embedding_norm", "med_over_norm", "med_permuted"):
         assert float(record[name]) == pytest.approx(np.mean([one[name] for one in controls]), rel=1e-6)
