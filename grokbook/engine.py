@@ -129,8 +129,9 @@ class State:
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch."""
         run, (inputs, labels, weights) = self.runs[0], self.batch()
-        if run.loss == "mse" and not inputs.is_cuda and getattr(run.model, "has_own_gradients", False):
-            return run.model.mse_gradients(self.params, inputs, labels, weights)
+        own = getattr(run.model, f"{run.loss}_gradients", None)
+        if own and run.model.has_own_gradients and not inputs.is_cuda:
+            return own(self.params, inputs, labels, weights)
         params = {name: value.requires_grad_() for name, value in self.params.items()}
         noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
         losses = (sample_losses(run.model(params, inputs, **noise), labels, run.loss) * weights).sum(-1)  # (M,)
@@ -157,17 +158,25 @@ class State:
         for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
             for name, values in (("loss", losses), ("accuracy", correct)):
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        measured = self.measured()
+        measured = self.measured(outputs)
         for name in names:
             numbers.update(MEASURES[name](measured))
         return numbers
 
-    def measured(self) -> Measured:
-        """What measures may ask for; the costly parts are computed when asked."""
+    def measured(self, outputs: Tensor | None = None) -> Measured:
+        """What measures may ask for; the costly parts, but for ``outputs`` if known, are computed when asked."""
+
+        def over_table() -> NDArray[Any]:
+            return self._over_table(lambda model: model) if outputs is None else outputs.cpu().numpy()
+
         return Measured(
             params=_host(self.params),
+            in_train=self.data.in_train.cpu().numpy(),
+            task=self.runs[0].task,
+            model=self.runs[0].model,
+            correct=lambda: over_table().argmax(-1) == self.data.labels.cpu().numpy(),
             gradients=lambda: _host(self.gradients()),
-            outputs=lambda: self._over_table(lambda model: model),
+            outputs=over_table,
             activations=lambda: self._over_table(lambda model: model.activations),
             preactivations=lambda: self._over_table(lambda model: model.hidden),
         )

@@ -18,11 +18,16 @@ Numbers = dict[str, NDArray[Any]]
 class Measured:
     """M members at one step, on the host. What costs a pass through the network is a function, called when asked.
 
-    ``params`` and ``gradients()`` map names to (M, ...); ``outputs()`` is (M, rows, classes), ``activations()`` and
-    ``preactivations()`` are (M, rows, hidden), over all rows of the table.
+    ``params`` and ``gradients()`` map names to (M, ...); ``outputs()`` is (M, rows, classes), ``correct()`` (M, rows)
+    whether the largest is the answer's, ``activations()`` and ``preactivations()`` are (M, rows, hidden), over all rows
+    of the table. ``in_train`` (M, rows) are the rows trained on, ``task`` and ``model`` those of the first member.
     """
 
     params: Numbers
+    in_train: NDArray[np.bool_]
+    task: Any
+    model: Any
+    correct: Callable[[], NDArray[np.bool_]]
     gradients: Callable[[], Numbers]
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
@@ -60,6 +65,58 @@ def _activation_share(now: Measured) -> Numbers:
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 
+MED_STEPS = (2, 3, 5, 7, 11)
+
+
+def _med(now: Measured) -> Numbers:
+    """MED in its published forms and its controls, on the word embeddings; means over the operands' two blocks."""
+    p, offset = now.model.p, now.model.offset
+    blocks = measures.embedding_blocks(now.params["W_E"], p, offset)
+    both = np.stack(blocks) if offset else blocks[0][None]  # (blocks, M, p, d)
+    forms = {f"med_{form}": measures.published_med(*blocks, form=form) for form in measures.MED_FORMS}
+    found = measures.med_controls(both)
+    controls = {name: found[name].mean(0) for name in ("embedding_norm", "med_over_norm", "med_permuted")}
+    steps = {
+        f"med_step_{step}": measures.main_embedding_difference(both, step=step).mean(0)
+        for step in MED_STEPS
+        if step % p
+    }
+    return forms | controls | steps
+
+
+def _total_norm(now: Measured) -> Numbers:
+    norms = _norms("weight_norm", now.params).values()
+    return {"total_norm": np.sqrt(sum(np.square(norm) for norm in norms))}
+
+
+def _accuracy_by_place(now: Measured) -> Numbers:
+    """Test accuracy inside and outside the hole, and of pairs whose mirror was trained or not; nan over no pair."""
+    p = now.model.p
+    correct, trained = (values.reshape(-1, p, p) for values in (now.correct(), now.in_train))
+    test, mirrored = ~trained, np.swapaxes(trained, -1, -2)
+    inside = getattr(now.task, "never_trained", lambda: np.zeros((p, p), bool))()
+    places = {
+        "inside": inside & test,
+        "outside": ~inside & test,
+        "mirrored": mirrored & test,
+        "unmirrored": ~mirrored & test,
+        "inside_mirrored": inside & mirrored & test,
+        "inside_unmirrored": inside & ~mirrored & test,
+    }
+    counts = {name: place.sum((-2, -1)) for name, place in places.items()}
+    return {
+        f"accuracy_{name}": np.divide(
+            (correct & place).sum((-2, -1)), counts[name], out=np.full(len(correct), np.nan), where=counts[name] > 0
+        )
+        for name, place in places.items()
+    }
+
+
+def _correct(now: Measured) -> Numbers:
+    p = now.model.p
+    return {"correct": now.correct().reshape(-1, p, p).astype(np.float32)}
+
+
 # name in an experiment -> the numbers it logs, each (M,)
 MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "weight_norm": lambda now: _norms("weight_norm", now.params),
@@ -67,5 +124,9 @@ MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "ipr": lambda now: {"ipr": measures.first_layer_ipr(now.params["W_in"])},
     "phases": _phases,
     "embedding_ipr": _embedding_ipr,
+    "med": _med,
+    "total_norm": _total_norm,
+    "accuracy_by_place": _accuracy_by_place,
     "activation_share": _activation_share,  # (M, hidden): for ``Experiment.keep`` only
+    "correct": _correct,  # (M, p, p): for ``Experiment.keep`` only
 }

@@ -62,6 +62,16 @@ class AdamW:
     version: ClassVar[int] = 1
 
 
+@dataclass(frozen=True)
+class WarmAdamW(AdamW):
+    """AdamW whose learning rate starts at zero: update t, from 0, has the share min(t / warmup, 1) of it.
+
+    The first update changes no weight, as with ``LambdaLR(optimizer, lambda t: min(t / warmup, 1))``.
+    """
+
+    warmup: int = 10
+
+
 Optimizer = SGD | Adam | AdamW
 
 
@@ -74,6 +84,11 @@ def settings(recipe: Optimizer, name: str) -> tuple[float, float]:
                 recipe.weight_decay if group.weight_decay is None else group.weight_decay,
             )
     return recipe.lr, recipe.weight_decay
+
+
+def warmth(recipe: Optimizer, count: int) -> float:
+    """The share of the learning rate in update number ``count``, from 1."""
+    return min((count - 1) / recipe.warmup, 1.0) if isinstance(recipe, WarmAdamW) else 1.0
 
 
 class Stepper:
@@ -168,7 +183,7 @@ class _Adam(Stepper):
                     [square[name][member]],
                     [],
                     [torch.tensor(float(count))],
-                    lr=lr,
+                    lr=lr * warmth(recipe, count),
                     beta1=recipe.betas[0],  # type: ignore[union-attr]
                     beta2=recipe.betas[1],  # type: ignore[union-attr]
                     weight_decay=weight_decay,
@@ -183,15 +198,16 @@ class _Adam(Stepper):
             beta1 = self.per_member(lambda recipe: recipe.betas[0], value)
             beta2 = self.per_member(lambda recipe: recipe.betas[1], value)
             eps = self.per_member(lambda recipe: recipe.eps, value)
+            lr = self.lr[name] * self.per_member(lambda recipe: warmth(recipe, count), value)
             gradient = gradients[name]
             if decoupled:
-                value.mul_(1 - self.lr[name] * self.weight_decay[name])
+                value.mul_(1 - lr * self.weight_decay[name])
             else:
                 gradient = gradient + self.weight_decay[name] * value
             mean = self.slots["mean"][name].mul_(beta1).add_((1 - beta1) * gradient)
             square = self.slots["square"][name].mul_(beta2).add_((1 - beta2) * gradient * gradient)
             denominator = (square / (1 - beta2**count)).sqrt_().add_(eps)
-            value.sub_(self.lr[name] / (1 - beta1**count) * mean / denominator)
+            value.sub_(lr / (1 - beta1**count) * mean / denominator)
 
 
 def stepper(recipes: Sequence[Optimizer], params: Mapping[str, Tensor]) -> Stepper:

@@ -8,10 +8,13 @@ steps it stays small.
 import pytest
 
 from grokbook import engine
+from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.mlp import TwoLayerMLP
+from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.transformer import AttentionOnly, Transformer
-from grokbook.optim import SGD, Adam, AdamW
+from grokbook.optim import SGD, Adam, AdamW, WarmAdamW
 from grokbook.tasks import ModularTask
 
 ADD, SQUARES = ModularTask(11, "n + m", 0.6), ModularTask(11, "n**2 + m**2", 0.5)
@@ -27,6 +30,28 @@ REFERENCE = {
     "transformer": Run(ADD, Transformer(11, 16, 2), AdamW(0.01, 0.5), 30, 6),
     "softmax attention": Run(ADD, AttentionOnly(11, 16, 4, 2), AdamW(0.01, 0.5), 30, 7),
     "linear attention": Run(ADD, AttentionOnly(11, 16, 4, 1, "linear"), AdamW(0.01, 0.5), 30, 8),
+    "pairs": Run(
+        HoledTask(11, "n + m", 0.5, "square", 4), PairTransformer(11, 16), WarmAdamW(0.01, 1.0), 30, 9, "cross_entropy"
+    ),
+    "pairs, deep": Run(
+        HoledTask(11, "n*m", 0.5),
+        PairTransformer(11, 16, 2, 2, 5, False),
+        WarmAdamW(0.01, 1.0),
+        30,
+        10,
+        "cross_entropy",
+    ),
+    "pairs, Toeplitz": Run(
+        HoledTask(11, "n + m", 0.5),
+        PairTransformer(11, 16, start="matched"),
+        WarmAdamW(0.01, 1.0),
+        30,
+        11,
+        "cross_entropy",
+    ),
+    "embedded MLP": Run(
+        HoledTask(11, "n + m", 0.5), EmbeddedMLP(11, 16, 24), WarmAdamW(0.01, 1.0), 30, 12, "cross_entropy"
+    ),
 }
 TRAIN_AND_TEST_LOSS = {
     "gd": (0.076066548, 0.089372438),
@@ -38,6 +63,10 @@ TRAIN_AND_TEST_LOSS = {
     "transformer": (0.072885113, 0.10289529),
     "softmax attention": (0.07848698, 0.095303759),
     "linear attention": (0.075691168, 0.1009263),
+    "pairs": (1.2284151, 5.0112247),
+    "pairs, deep": (1.1796398, 5.2563154),
+    "pairs, Toeplitz": (1.8704974, 4.2578028),
+    "embedded MLP": (1.7490781, 3.812905),
 }
 
 

@@ -67,3 +67,44 @@ class AttentionOnly(nn.Module):
         for attention in self.layers:
             x = x + attention(x)
         return (x @ self.W_U)[:, -1] * self.logit_scale
+
+
+class PairTransformer(nn.Module):
+    """Gu et al.: tokens i, j + offset, "cls", causal layers with a biased ReLU MLP each, read at "cls"."""
+
+    def __init__(self, p: int, d_model: int, layers: int, heads: int, offset: int, positions: bool) -> None:
+        super().__init__()
+        self.offset = offset
+        self.embed = nn.Embedding(offset + p + 1, d_model)
+        self.positions = matrix(3, d_model) if positions else None
+        self.attention = nn.ModuleList(SelfAttention(d_model, heads) for _ in range(layers))
+        self.mlp = nn.ModuleList(
+            nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.ReLU(), nn.Linear(4 * d_model, d_model))
+            for _ in range(layers)
+        )
+        self.unembed = nn.Linear(d_model, p, bias=False)
+
+    def forward(self, pairs: Tensor) -> Tensor:  # (B, 2) -> (B, p)
+        cls = torch.full((len(pairs), 1), self.embed.num_embeddings - 1)
+        x = self.embed(torch.cat([pairs[:, :1], pairs[:, 1:] + self.offset, cls], 1))  # (B, 3, d)
+        if self.positions is not None:
+            x = x + self.positions
+        for attention, mlp in zip(self.attention, self.mlp, strict=True):
+            x = x + attention(x)
+            x = x + mlp(x)
+        return self.unembed(x)[:, 2]
+
+
+class EmbeddedMLP(nn.Module):
+    """Gu et al.: the embeddings of i, j and "cls", concatenated, through two hidden ReLU layers."""
+
+    def __init__(self, p: int, d_model: int, width: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(p + 1, d_model)
+        self.layers = nn.Sequential(
+            nn.Linear(3 * d_model, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, p)
+        )
+
+    def forward(self, pairs: Tensor) -> Tensor:  # (B, 2) -> (B, p)
+        cls = torch.full((len(pairs), 1), self.embed.num_embeddings - 1)
+        return self.layers(self.embed(torch.cat([pairs, cls], 1)).flatten(1))

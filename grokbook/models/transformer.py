@@ -81,7 +81,7 @@ class Transformer:
         first, second = _embed(params)
         *W, W_O = (params[name] for name in ATTENTION_WEIGHTS)
         alone, added = _attend_tokens(first, second, W, inputs, self.heads, "softmax")
-        stream = torch.baddbmm(_rows(second + alone @ W_O, inputs[..., 1]), added, W_O)
+        stream = torch.baddbmm(rows_of(second + alone @ W_O, inputs[..., 1]), added, W_O)
         return stream, torch.relu_(stream @ params["W_in"])
 
 
@@ -134,9 +134,9 @@ class AttentionOnly:
         alone, added = _attend_tokens(first, second, W, inputs, self.heads, self.attention)
         second = second + alone @ W_O  # what does not depend on n: still one row per token
         if not later:
-            return torch.baddbmm(_rows(second @ W_U, m), added, W_O @ W_U)
+            return torch.baddbmm(rows_of(second @ W_U, m), added, W_O @ W_U)
 
-        stream = _rows(second, m)  # (M, B, d)
+        stream = rows_of(second, m)  # (M, B, d)
         for *W_next, W_O_next in later:
             stream = torch.baddbmm(stream, added, W_O)
             first = first + _attend_itself(first, W, self.heads, self.attention) @ W_O
@@ -166,8 +166,8 @@ def _attend_tokens(
     of_samples = (n * p + m)[:, None].expand(-1, heads, -1)
     scores = scores.flatten(2).gather(2, of_samples)  # (M, H, B)
     if attention == "softmax":  # of two scores: the logistic function of their difference
-        return value, (torch.sigmoid(scores).mT @ head) * (_rows(first @ W_V, n) - _rows(value, m))
-    return (itself @ head) * value, (scores.mT @ head) * _rows(first @ W_V, n)
+        return value, (torch.sigmoid(scores).mT @ head) * (rows_of(first @ W_V, n) - rows_of(value, m))
+    return (itself @ head) * value, (scores.mT @ head) * rows_of(first @ W_V, n)
 
 
 def _attend_itself(first: Tensor, W: list[Tensor], heads: int, attention: Attention) -> Tensor:
@@ -188,7 +188,7 @@ def _attend_samples(
     W_Q, W_K, W_V = W
     head = _head_of_column(heads, first)
     query, key, value = second @ (W_Q * (d // heads) ** -0.5), second @ W_K, second @ W_V
-    first_key, first_value = _rows(first @ W_K, n), _rows(first @ W_V, n)
+    first_key, first_value = rows_of(first @ W_K, n), rows_of(first @ W_V, n)
     if attention == "softmax":
         weight = torch.sigmoid((query * (first_key - key)) @ head.T)  # (M, B, H)
         return value + (weight @ head) * (first_value - value)
@@ -211,7 +211,7 @@ def _head_of_column(heads: int, like: Tensor) -> Tensor:
     return torch.eye(heads, dtype=like.dtype, device=like.device).repeat_interleave(d // heads, 1)
 
 
-def _rows(table: Tensor, index: Tensor) -> Tensor:
+def rows_of(table: Tensor, index: Tensor) -> Tensor:
     """Row `index` (M, B) of each member's `table` (M, rows, k): (M, B, k).
 
     One embedding look-up in all tables at once: its backward is several times faster than that of indexing.

@@ -1,0 +1,61 @@
+"""The tables of the chapter: modular functions with pairs that are never trained, and the released scripts' split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook.chapters.gu.theory import HOLES, SPLITS, draw_training_mask, hole, training_size
+from grokbook.tasks import ModularTask
+
+
+@dataclass(frozen=True)
+class HoledTask(ModularTask):
+    """A modular function f(n, m), trained on a random set of pairs outside a hole.
+
+    Args:
+        hole: "square" and "strip" keep the pairs of ``theory.hole`` out of training, "none" keeps out nothing.
+        size: the paper's k or t, from 0 to p - 2.
+        split: how many pairs are trained, "code" or "text"; see ``theory.draw_training_mask``.
+        split_seed: draws the training set for every run; None leaves that to the run's own seed.
+
+    Raises:
+        ValueError: what ``ModularTask`` refuses, an unknown hole or split, or a hole larger than the grid.
+    """
+
+    hole: str = "none"
+    size: int = 0
+    split: str = "code"
+    split_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.hole not in ("none", *HOLES):
+            raise ValueError(f"hole = {self.hole!r}: choose one of none, {', '.join(HOLES)}")
+        if self.split not in SPLITS:
+            raise ValueError(f"split = {self.split!r}: choose one of {', '.join(SPLITS)}")
+        if self.p >= 2 and not 0 <= self.size <= self.p - 2:
+            raise ValueError(
+                f"size = {self.size}: a {self.hole} of 0 to p - 2 = {self.p - 2} leaves pairs to train on outside it"
+            )
+        super().__post_init__()
+
+    @property
+    def train_size(self) -> int:
+        """Number of pairs trained on: the fraction of all, or of what the hole leaves, rounded down."""
+        if self.p < 2 or not 0 < self.train_fraction < 1:
+            return 0
+        return training_size(self.p, self.train_fraction, int(self.never_trained().sum()), split=self.split)
+
+    def never_trained(self) -> NDArray[np.bool_]:
+        """The hole, (p, p)."""
+        return np.zeros((self.p, self.p), bool) if self.hole == "none" else hole(self.hole, self.p, self.size)
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which rows of the table a seed trains on: (p*p,), ``train_size`` of them true."""
+        chosen = seed if self.split_seed is None else self.split_seed
+        mask = draw_training_mask(
+            self.p, self.train_fraction, holed=self.never_trained(), split=self.split, generator=chosen
+        )
+        return mask.ravel()

@@ -1,0 +1,272 @@
+"""The transformer of Gu et al. (2025): three tokens, the answer read at the third, one to several layers.
+
+A pair (i, j) becomes the tokens i, j + offset and "cls", the last of the vocabulary. Attention is causal, the MLP has
+ReLUs and biases, there are residual connections and no LayerNorm, and the unembedding is its own matrix.
+
+Four exact rearrangements make it fast; `tests/textbook_transformer.py` writes the same net out plainly.
+
+* Before the first layer a position holds one of p rows ("cls": of one). Keys, values and, for the third position,
+  whose query is then the same for all samples, scores are computed once per row and looked up.
+* The first position sees itself alone, so at any depth it holds one row per token.
+* In the last layer only the third position is followed.
+* There W_O W_in, W_out W_U and W_O W_U are formed before they meet the samples, which leaves each sample
+  4 d d + 4 d p + d p products.
+
+With one layer the gradient of the cross-entropy is taken by hand from the gathered values on: over slices of samples
+that stay in a core's cache, and without keeping what autograd would. Evaluation goes by the same slices.
+
+Axes: M members, B samples, p residues, d = d_model, H heads of size d / H. Vectors are rows, `x @ W`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
+
+from grokbook.lazy import torch
+from grokbook.models.transformer import rows_of
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    Params = dict[str, Tensor]
+
+Start = Literal["gaussian", "toeplitz", "matched"]
+
+LAYER_WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_out", "b_out")
+SLICE = 512  # samples of the hand-derived gradient at a time: their hidden units stay in a core's own cache
+
+
+@dataclass(frozen=True)
+class PairTransformer:
+    """Causal transformer on the tokens i, j + offset, "cls".
+
+    Attributes:
+        p: residues, and answers.
+        d_model: width of the residual stream; the MLPs are four times as wide.
+        layers: attention layers, each with its MLP.
+        heads: attention heads; must divide `d_model`.
+        offset: token of the second operand's 0, from 0, where both operands share their tokens, to p, where they
+            share none. The vocabulary has offset + p + 1 tokens.
+        positions: whether a positional table is added.
+        start: how the embedding is drawn. "gaussian"; "toeplitz", the structured start of figure 20: a symmetric
+            Toeplitz matrix of uniform numbers, which needs a vocabulary of at most `d_model`; "matched", Gaussian
+            with the mean and the norm of every token that "toeplitz" has. All other weights are the same in all three.
+
+    Parameters, each with a leading member axis: W_E (vocabulary, d), W_pos (3, d) if `positions`, W_Q, W_K, W_V, W_O
+    (layers, d, d), W_in (layers, d, 4 d), b_in (layers, 4 d), W_out (layers, 4 d, d), b_out (layers, d), W_U (d, p).
+    Matrices start with the variance 1 / d, also W_out, biases at zero.
+
+    Raises:
+        ValueError: a size out of range; the message names it.
+    """
+
+    p: int
+    d_model: int = 128
+    layers: int = 1
+    heads: int = 4
+    offset: int = 0
+    positions: bool = True
+    start: Start = "gaussian"
+
+    version: ClassVar[int] = 1
+    axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
+
+    def __post_init__(self) -> None:
+        if self.p < 2:
+            raise ValueError(f"p = {self.p}: at least 2 is needed")
+        if self.heads < 1 or self.d_model < 1 or self.d_model % self.heads:
+            raise ValueError(f"heads = {self.heads}: a divisor of d_model = {self.d_model} is needed")
+        if self.layers < 1:
+            raise ValueError(f"layers = {self.layers}: at least 1 is needed")
+        if not 0 <= self.offset <= self.p:
+            raise ValueError(f"offset = {self.offset}: from 0 to p = {self.p}, else j + offset leaves the vocabulary")
+        if self.start not in get_args(Start):
+            raise ValueError(f"start = {self.start!r}: choose one of {', '.join(get_args(Start))}")
+        if self.start != "gaussian" and self.vocabulary > self.d_model:
+            raise ValueError(
+                f"d_model = {self.d_model}: the {self.start} start needs one for each of {self.vocabulary} tokens"
+            )
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens; the last one is "cls"."""
+        return self.offset + self.p + 1
+
+    @property
+    def floats_per_sample(self) -> int:
+        """Numbers that one sample needs between the layers; decides how many members share a core's cache."""
+        return 6 * self.d_model * self.layers
+
+    @property
+    def has_own_gradients(self) -> bool:
+        """Whether `cross_entropy_gradients` stands in for autograd."""
+        return self.layers == 1
+
+    def init(self, generator: Generator) -> Params:
+        """The parameters of one member, without the member axis: float32, drawn on the CPU."""
+        d, layers = self.d_model, self.layers
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator) * d**-0.5
+
+        params = {"W_E": normal(self.vocabulary, d)}
+        if self.positions:
+            params["W_pos"] = normal(3, d)
+        params |= {name: normal(layers, d, d) for name in ("W_Q", "W_K", "W_V", "W_O")}
+        params |= {"W_in": normal(layers, d, 4 * d), "b_in": torch.zeros(layers, 4 * d)}
+        params |= {"W_out": normal(layers, 4 * d, d), "b_out": torch.zeros(layers, d)}
+        params["W_U"] = normal(d, self.p)
+        if self.start != "gaussian":
+            structured = toeplitz(torch.rand(d, generator=generator))[: self.vocabulary] * d**-0.5
+            params["W_E"] = structured if self.start == "toeplitz" else _matched(params["W_E"], structured)
+        return params
+
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
+        """Outputs (M, B, p) at the third position, for pairs `inputs` (M, B, 2)."""
+        net = self._last(params, inputs)
+        samples = inputs.shape[1]
+        step = samples if torch.is_grad_enabled() or inputs.is_cuda else SLICE
+        logits = [_logits(net, slice(begin, begin + step)) for begin in range(0, samples, step)]
+        return logits[0] if len(logits) == 1 else torch.cat(logits, 1)
+
+    def cross_entropy_gradients(self, params: Params, inputs: Tensor, labels: Tensor, weights: Tensor) -> Params:
+        """The gradient of each member's cross-entropy over samples (M, B) of given weights; one layer only."""
+        params = {name: value.requires_grad_() for name, value in params.items()}
+        parts = self._last(params, inputs)
+        found = [torch.empty_like(part) for part in parts]
+        with torch.no_grad():
+            for member in range(len(inputs)):
+                one = Last(*(part[member] for part in parts))
+                _cross_entropy_backward(one, labels[member], weights[member], Last(*(g[member] for g in found)))
+        gradients = torch.autograd.grad(parts, list(params.values()), found)
+        for value in params.values():
+            value.requires_grad_(False)
+        return dict(zip(params, gradients, strict=True))
+
+    def _last(self, params: Params, inputs: Tensor) -> Last:
+        """The last layer and the unembedding, re-associated, at the third position."""
+        n, m = inputs.unbind(-1)
+        W_E = params["W_E"]
+        places = [W_E[:, : self.p], W_E[:, self.offset : self.offset + self.p], W_E[:, -1:]]
+        if self.positions:
+            places = [row + at for row, at in zip(places, params["W_pos"][:, :, None].unbind(1), strict=True)]
+        seen = [
+            Place(places[0], lambda rows: rows_of(rows, n)),
+            Place(places[1], lambda rows: rows_of(rows, m)),
+            Place(places[2], lambda rows: rows.expand(-1, n.shape[1], -1)),
+        ]
+        for layer in range(self.layers - 1):
+            seen = self._layer(seen, {name: params[name][:, layer] for name in LAYER_WEIGHTS})
+        W = {name: params[name][:, -1] for name in LAYER_WEIGHTS}
+        stream, W_U = seen[2].rows, params["W_U"]
+        return Last(
+            self._attend(stream @ W["W_Q"], self._shown(seen, W)),
+            W["W_O"] @ W["W_in"],
+            stream @ W["W_in"] + W["b_in"][:, None],
+            W["W_out"] @ W_U,
+            W["W_O"] @ W_U,
+            (stream + W["b_out"][:, None]) @ W_U,
+        )
+
+    def _layer(self, seen: Sequence[Place], W: Params) -> list[Place]:
+        """All three positions after one layer: the first still one row per token, the others one per sample."""
+        (first, *others), shown = seen, self._shown(seen, W)
+        streams = [first.rows + shown[0].rows[..., self.d_model :] @ W["W_O"]]
+        for position, place in enumerate(others, start=1):
+            query = place.rows @ W["W_Q"]
+            if query.shape[1] > 1:
+                query = place.spread(query)
+            gathered = self._attend(query, shown[: position + 1])
+            streams.append(torch.baddbmm(place.spread(place.rows), gathered, W["W_O"]))
+        hidden = [torch.relu_(torch.baddbmm(W["b_in"][:, None], x, W["W_in"])) for x in streams]
+        after = [x + torch.baddbmm(W["b_out"][:, None], h, W["W_out"]) for x, h in zip(streams, hidden, strict=True)]
+        return [Place(after[0], first.spread), Place(after[1], _as_it_is), Place(after[2], _as_it_is)]
+
+    def _shown(self, seen: Sequence[Place], W: Params) -> list[Place]:
+        """What positions show to attention: keys and values beside each other, (M, R, 2 d)."""
+        W_KV = torch.cat([W["W_K"], W["W_V"]], -1)
+        return [Place(place.rows @ W_KV, place.spread) for place in seen]
+
+    def _attend(self, query: Tensor, shown: Sequence[Place]) -> Tensor:
+        """What a position gathers before W_O, (M, B, d), by its query: (M, B, d), or (M, 1, d) for all samples."""
+        d, heads = self.d_model, self.heads
+        query = query * (d // heads) ** -0.5
+        owner = torch.eye(heads, dtype=query.dtype, device=query.device).repeat_interleave(d // heads, 0)  # (d, H)
+        scores, values = [], []
+        for place in shown:
+            if query.shape[1] == 1:  # a score then belongs to a row
+                key, value = place.rows.chunk(2, -1)
+                score, value = place.spread(torch.cat([(key * query) @ owner, value], -1)).split([heads, d], -1)
+            else:
+                key, value = place.spread(place.rows).chunk(2, -1)
+                score = (key * query) @ owner
+            scores.append(score)
+            values.append(value.unflatten(-1, (heads, -1)))
+        weights = torch.stack(scores).softmax(0)[..., None]  # (positions, M, B, H, 1)
+        return sum(weight * value for weight, value in zip(weights, values, strict=True)).flatten(2)
+
+
+class Place(NamedTuple):
+    """What a position holds: its distinct rows (M, R, d), and how they become one row per sample (M, B, d)."""
+
+    rows: Tensor
+    spread: Callable[[Tensor], Tensor]
+
+
+class Last(NamedTuple):
+    """logits = relu(z W_hidden + b_hidden) W_logits + z W_skip + b_logits, or the gradients of these six.
+
+    Each has a leading member axis. The biases hold what the samples share, (M, 1, ...), with one layer, and the
+    sample's own residual stream, (M, B, ...), with more.
+    """
+
+    z: Tensor
+    W_hidden: Tensor
+    b_hidden: Tensor
+    W_logits: Tensor
+    W_skip: Tensor
+    b_logits: Tensor
+
+
+def _logits(net: Last, part: slice) -> Tensor:
+    """The logits of some samples, (M, part, p)."""
+    z, *biases = (x if x.shape[1] == 1 else x[:, part] for x in (net.z, net.b_hidden, net.b_logits))
+    hidden = torch.relu_(torch.baddbmm(biases[0], z, net.W_hidden))
+    return torch.baddbmm(biases[1], hidden, net.W_logits) + z @ net.W_skip
+
+
+def _cross_entropy_backward(net: Last, labels: Tensor, weights: Tensor, gradient: Last) -> None:
+    """Fill `gradient` with that of sum(weights * cross-entropy) for one member, without member axis."""
+    for total in gradient[1:]:
+        total.zero_()
+    for begin in range(0, len(labels), SLICE):
+        part = slice(begin, begin + SLICE)
+        z = net.z[part]
+        hidden = torch.addmm(net.b_hidden, z, net.W_hidden).relu_()
+        error = torch.addmm(net.b_logits, hidden, net.W_logits).addmm_(z, net.W_skip).softmax(-1)
+        error.scatter_add_(1, labels[part, None], error.new_full((len(z), 1), -1)).mul_(weights[part, None])
+        gradient.W_logits.addmm_(hidden.T, error)
+        gradient.W_skip.addmm_(z.T, error)
+        gradient.b_logits.add_(error.sum(0))
+        below = (error @ net.W_logits.T).mul_(hidden.sign_())  # a ReLU's slope is the sign of its output
+        gradient.W_hidden.addmm_(z.T, below)
+        gradient.b_hidden.add_(below.sum(0))
+        torch.mm(below, net.W_hidden.T, out=gradient.z[part]).addmm_(error, net.W_skip.T)
+
+
+def toeplitz(first: Tensor) -> Tensor:
+    """The symmetric matrix (d, d) whose entry (i, j) is ``first[|i - j|]``, for ``first`` (d,)."""
+    index = torch.arange(len(first))
+    return first[(index[:, None] - index).abs()]
+
+
+def _matched(random: Tensor, like: Tensor) -> Tensor:
+    """Rows of `random` shifted and scaled to the mean and the norm of those of `like`, both (tokens, d)."""
+    centred, wanted = (rows - rows.mean(1, keepdim=True) for rows in (random, like))
+    return like.mean(1, keepdim=True) + centred * (wanted.norm(dim=1) / centred.norm(dim=1))[:, None]
+
+
+def _as_it_is(rows: Tensor) -> Tensor:
+    return rows
