@@ -60,6 +60,10 @@ def _activation_share(now: Measured) -> Numbers:
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 
+def _rqi(now: Measured) -> Numbers:
+    return {"rqi": measures.representation_quality_index(now.params["W_E"])}
+
+
 # name in an experiment -> the numbers it logs, each (M,)
 MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "weight_norm": lambda now: _norms("weight_norm", now.params),
@@ -67,5 +71,6 @@ MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "ipr": lambda now: {"ipr": measures.first_layer_ipr(now.params["W_in"])},
     "phases": _phases,
     "embedding_ipr": _embedding_ipr,
+    "rqi": _rqi,
     "activation_share": _activation_share,  # (M, hidden): for ``Experiment.keep`` only
 }

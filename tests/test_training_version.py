@@ -10,10 +10,12 @@ import pytest
 from grokbook import engine
 from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.mlp import TwoLayerMLP
+from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import AttentionOnly, Transformer
-from grokbook.optim import SGD, Adam, AdamW
-from grokbook.tasks import ModularTask
+from grokbook.optim import SGD, Adam, AdamW, Group
+from grokbook.tasks import AdditionTask, GroupTask, ModularTask
 
+TWO_GROUPS = AdamW(0.005, 1.0, groups=(Group("W_E", 0.01, 0.1),))
 ADD, SQUARES = ModularTask(11, "n + m", 0.6), ModularTask(11, "n**2 + m**2", 0.5)
 REFERENCE = {
     "gd": Run(ADD, TwoLayerMLP(11, 32, "input_mean_field"), SGD(500.0), 30, 0),
@@ -27,6 +29,17 @@ REFERENCE = {
     "transformer": Run(ADD, Transformer(11, 16, 2), AdamW(0.01, 0.5), 30, 6),
     "softmax attention": Run(ADD, AttentionOnly(11, 16, 4, 2), AdamW(0.01, 0.5), 30, 7),
     "linear attention": Run(ADD, AttentionOnly(11, 16, 4, 1, "linear"), AdamW(0.01, 0.5), 30, 8),
+    "toy": Run(AdditionTask(6, 12), AdditionDecoder(6, hidden=(20, 20)), TWO_GROUPS, 30, 9),
+    "toy, diagram": Run(
+        AdditionTask(6, 12, 0, recipe="diagram"),
+        AdditionDecoder(6, 2, (20, 20), 11, "relu", normal=1.0, recipe="diagram"),
+        TWO_GROUPS,
+        30,
+        10,
+        "cross_entropy",
+        7,
+    ),
+    "toy, group": Run(GroupTask("S3", 20), ProductDecoder(6, hidden=(20, 20)), TWO_GROUPS, 30, 11),
 }
 TRAIN_AND_TEST_LOSS = {
     "gd": (0.076066548, 0.089372438),
@@ -38,6 +51,9 @@ TRAIN_AND_TEST_LOSS = {
     "transformer": (0.072885113, 0.10289529),
     "softmax attention": (0.07848698, 0.095303759),
     "linear attention": (0.075691168, 0.1009263),
+    "toy": (0.78483334, 1.0260198),
+    "toy, diagram": (1.6980896, 4.4091845),
+    "toy, group": (0.68251736, 0.80449473),
 }
 
 
