@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook import records
-from grokbook.experiment import Experiment, Run
+from grokbook.experiment import Experiment, Run, Watch
 from grokbook.lazy import torch
 from grokbook.monitor import MEASURES, Measured
 from grokbook.optim import Stepper, stepper
@@ -43,6 +44,7 @@ class Data:
 
     ``inputs`` (M, rows, ...) and ``labels`` (M, rows) with ``in_train`` (M, rows); ``train_inputs`` (M, n, ...),
     ``train_labels`` (M, n) and ``weights`` (M, n), which sum to one and are zero where a shorter set is padded.
+    ``targets`` (M, labels, outputs) is what each label's outputs are to be, None for one-hot vectors.
     """
 
     inputs: Tensor
@@ -51,6 +53,7 @@ class Data:
     train_inputs: Tensor
     train_labels: Tensor
     weights: Tensor
+    targets: Tensor | None
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
@@ -67,7 +70,10 @@ class Data:
             weights.append(np.concatenate([np.full(len(y), 1 / len(y)), np.zeros(padding)]))
 
         def on_device(arrays: list[NDArray[Any]]) -> Tensor:
-            return torch.from_numpy(np.stack(arrays)).to(device)
+            stacked = torch.from_numpy(np.stack(arrays)).to(device)
+            return stacked.to(dtype) if stacked.is_floating_point() else stacked
+
+        targets: list[Any] = [getattr(run.task, "targets", _one_hot)(run.seed) for run in runs]
 
         return cls(
             on_device([tables[run.task][0] for run in runs]),
@@ -75,21 +81,54 @@ class Data:
             on_device(masks),
             on_device(inputs),
             on_device(labels),
-            on_device(weights).to(dtype),
+            on_device(weights),
+            None if targets[0] is None else on_device(targets),
         )
 
     def keep(self, members: Sequence[int]) -> Data:
         """The same for some of the members."""
         index = list(members)
-        return Data(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+        def kept(value: Any) -> Any:
+            return None if value is None else value[index]
+
+        return Data(*(kept(getattr(self, name)) for name in self.__dataclass_fields__))
 
 
-def sample_losses(outputs: Tensor, labels: Tensor, loss: str) -> Tensor:
-    """The loss of each sample, (M, B), from ``outputs`` (M, B, classes) and ``labels`` (M, B)."""
+def _one_hot(seed: int) -> None:
+    """Targets of a task that has none of its own."""
+
+
+def sample_losses(outputs: Tensor, labels: Tensor, loss: str, targets: Tensor | None = None) -> Tensor:
+    """The loss of each sample, (M, B), from ``outputs`` (M, B, classes) and ``labels`` (M, B).
+
+    With ``targets`` (M, labels, outputs) the mean squared error is against those, else against one-hot vectors.
+    """
     if loss == "cross_entropy":
         return torch.nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none")
-    error = outputs.scatter_add(2, labels[..., None], torch.full_like(labels[..., None], -1, dtype=outputs.dtype))
-    return error.square().mean(-1)
+    return _errors(outputs, labels, targets).square().mean(-1)
+
+
+def output_gradients(outputs: Tensor, labels: Tensor, weights: Tensor, loss: str, targets: Tensor | None) -> Tensor:
+    """The gradient of each member's weighted mean of ``sample_losses`` with respect to the outputs, by hand."""
+    if loss == "cross_entropy":
+        return _errors(outputs.softmax(-1), labels, None).mul_(weights[..., None])
+    return _errors(outputs, labels, targets).mul_(2 / outputs.shape[-1] * weights[..., None])
+
+
+def _errors(outputs: Tensor, labels: Tensor, targets: Tensor | None) -> Tensor:
+    """Outputs less what they are to be, (M, B, outputs)."""
+    if targets is None:
+        return outputs.scatter_add(2, labels[..., None], torch.full_like(labels[..., None], -1, dtype=outputs.dtype))
+    return outputs - targets.gather(1, labels[..., None].expand_as(outputs))
+
+
+def predictions(outputs: Tensor, targets: Tensor | None) -> Tensor:
+    """The label of the largest output, or of the nearest target: (M, B)."""
+    if targets is None:
+        return outputs.argmax(-1)
+    # |y - t|**2 up to what all labels share
+    return torch.baddbmm(targets.square().sum(-1)[:, None], outputs, targets.mT, beta=-0.5).argmax(-1)
 
 
 @dataclass
@@ -129,12 +168,17 @@ class State:
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch."""
         run, (inputs, labels, weights) = self.runs[0], self.batch()
+        targets = self.data.targets
         own = getattr(run.model, f"{run.loss}_gradients", None)
         if own and run.model.has_own_gradients and not inputs.is_cuda:
             return own(self.params, inputs, labels, weights)
+        if hasattr(run.model, "gradients"):
+            of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, targets=targets)
+            return run.model.gradients(self.params, inputs, of_loss)
         params = {name: value.requires_grad_() for name, value in self.params.items()}
         noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
-        losses = (sample_losses(run.model(params, inputs, **noise), labels, run.loss) * weights).sum(-1)  # (M,)
+        outputs = run.model(params, inputs, **noise)
+        losses = (sample_losses(outputs, labels, run.loss, targets) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
         gradients = torch.autograd.grad(losses.sum(), list(params.values()))
         for value in params.values():
@@ -152,8 +196,8 @@ class State:
         data, run = self.data, self.runs[0]
         with torch.no_grad():
             outputs = run.model(self.params, data.inputs)  # (M, rows, classes)
-            losses = sample_losses(outputs, data.labels, run.loss).double()
-            correct = (outputs.argmax(-1) == data.labels).double()
+            losses = sample_losses(outputs, data.labels, run.loss, data.targets).double()
+            correct = (predictions(outputs, data.targets) == data.labels).double()
         numbers = {}
         for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
             for name, values in (("loss", losses), ("accuracy", correct)):
@@ -163,18 +207,34 @@ class State:
             numbers.update(MEASURES[name](measured))
         return numbers
 
+    def glance(self, watch: Watch, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """What a watch asks for, each (M,): accuracies without losses, or else everything."""
+        wanted = {name for name, _ in watch.thresholds}
+        if not wanted <= {"train_accuracy", "test_accuracy"}:
+            return self.measure(names)
+        data = self.data
+        with torch.no_grad():
+            found = predictions(self.runs[0].model(self.params, data.inputs), data.targets)
+        right, in_train = (found == data.labels).cpu().numpy(), data.in_train.cpu().numpy()
+        masks = {"train_accuracy": in_train, "test_accuracy": ~in_train}
+        return {name: (right & masks[name]).sum(-1) / masks[name].sum(-1) for name in wanted}
+
     def measured(self, outputs: Tensor | None = None) -> Measured:
         """What measures may ask for; the costly parts, but for ``outputs`` if known, are computed when asked."""
 
         def over_table() -> NDArray[Any]:
             return self._over_table(lambda model: model) if outputs is None else outputs.cpu().numpy()
 
+        def correct() -> NDArray[np.bool_]:
+            found = predictions(torch.from_numpy(over_table()).to(self.data.labels.device), self.data.targets)
+            return (found == self.data.labels).cpu().numpy()
+
         return Measured(
             params=_host(self.params),
             in_train=self.data.in_train.cpu().numpy(),
             task=self.runs[0].task,
             model=self.runs[0].model,
-            correct=lambda: over_table().argmax(-1) == self.data.labels.cpu().numpy(),
+            correct=correct,
             gradients=lambda: _host(self.gradients()),
             outputs=over_table,
             activations=lambda: self._over_table(lambda model: model.activations),
@@ -222,6 +282,7 @@ class Curves:
     kept_at: dict[tuple[int, int], int] = field(default_factory=dict)
     stopped_at: dict[int, int] = field(default_factory=dict)
     diverged: dict[int, int] = field(default_factory=dict)
+    reached: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.due = frozenset(self.steps.tolist())
@@ -232,6 +293,15 @@ class Curves:
         for name, value in numbers.items():
             table = self.values.setdefault(name, np.full((self.members, len(self.steps)), np.nan))
             table[state.members, column] = value
+
+    def watch(self, state: State, numbers: dict[str, NDArray[np.float64]], watch: Watch) -> set[int]:
+        """Note who has reached which threshold by now; positions of the members that have reached all."""
+        for name, threshold in watch.thresholds:
+            table = self.reached.setdefault(name, np.full(self.members, np.nan))
+            first = np.isnan(table[state.members]) & (numbers[name] >= threshold)
+            table[np.array(state.members)[first]] = state.step
+        times = np.stack([self.reached[name][state.members] for name, _ in watch.thresholds])
+        return set(np.flatnonzero(np.isfinite(times).all(0)).tolist())
 
     def snapshot(self, state: State, positions: Sequence[int], number: int, keep: Sequence[str]) -> None:
         """Keep arrays of some members as snapshot ``number``."""
@@ -287,7 +357,9 @@ class Training:
     def due(self) -> bool:
         """Whether something is to be measured or kept before the next step."""
         step = self.state.step
-        return step != self.evaluated and (step in self.experiment.snapshots or step in self.curves.due)
+        watch = self.experiment.watch
+        watched = watch is not None and step % watch.every == 0
+        return step != self.evaluated and (watched or step in self.experiment.snapshots or step in self.curves.due)
 
     def evaluate(self) -> dict[str, float]:
         """Measure, keep snapshots, let members leave; the mean of losses and accuracies, for a progress line."""
@@ -296,17 +368,25 @@ class Training:
         self.evaluated = state.step
         if state.step in experiment.snapshots:
             curves.snapshot(state, everyone, experiment.snapshots.index(state.step), experiment.keep)
-        if state.step not in curves.due:
+        watch = experiment.watch if experiment.watch and state.step % experiment.watch.every == 0 else None
+        if state.step not in curves.due and watch is None:
             return {}
-        numbers = state.measure(experiment.measures)
-        curves.write(state, numbers)
-        leaving = set(everyone) if state.step == self.last else self._leaving(numbers)
+        leaving: set[int] = set()
+        if state.step in curves.due:
+            numbers = state.measure(experiment.measures)
+            curves.write(state, numbers)
+            leaving = set(everyone) if state.step == self.last else self._leaving(numbers)
+        elif watch:
+            numbers = state.glance(watch, experiment.measures)
+        if watch:
+            arrived = curves.watch(state, numbers, watch)
+            leaving |= arrived if watch.leave else set()
         if leaving:
             if -1 in experiment.snapshots:
                 curves.snapshot(state, sorted(leaving), experiment.snapshots.index(-1), experiment.keep)
             curves.stopped_at.update({state.members[i]: state.step for i in leaving})
             state.keep([i for i in everyone if i not in leaving])
-        return {name: float(np.mean(numbers[name])) for name in CURVES}
+        return {name: float(np.mean(numbers[name])) for name in CURVES if name in numbers}
 
     def _leaving(self, numbers: dict[str, NDArray[np.float64]]) -> set[int]:
         """Positions of members that met the stop criterion or whose loss is no longer finite."""
@@ -338,6 +418,7 @@ class Training:
             "kept_at": curves.kept_at,
             "stopped_at": curves.stopped_at,
             "diverged": curves.diverged,
+            "reached": {name: torch.from_numpy(times) for name, times in curves.reached.items()},
             "streak": self.streak.tolist(),
             "evaluated": self.evaluated,
             "seconds": self.seconds + seconds,
@@ -373,6 +454,7 @@ class Training:
         curves.values = {name: table.numpy().copy() for name, table in found["values"].items()}
         curves.kept = {name: {at: value.numpy() for at, value in of.items()} for name, of in found["kept"].items()}
         curves.kept_at, curves.stopped_at, curves.diverged = found["kept_at"], found["stopped_at"], found["diverged"]
+        curves.reached = {name: times.numpy().copy() for name, times in found.get("reached", {}).items()}
         training.streak = np.array(found["streak"])
         training.evaluated, training.seconds = found["evaluated"], found["seconds"]
         training.resumed = [*found["resumed"], state.step]
@@ -435,6 +517,8 @@ def _record(training: Training, device: str, seconds: float, started: float) -> 
     variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in curves.values.items()}
     runs = range(len(experiment.runs))
     variables["stopped_at"] = ("run", [curves.stopped_at[i] for i in runs])
+    for name, times in curves.reached.items():
+        variables[f"reached_{name}"] = ("run", times)
     variables["diverged_at"] = ("run", [float(curves.diverged.get(i, np.nan)) for i in runs])
     count = len(experiment.snapshots)
     for name, places in curves.kept.items():

@@ -114,6 +114,23 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """When curves first reach their thresholds, on a finer grid than the schedule's; the record does not grow with it.
+
+    The record holds ``reached_<measure>`` (run), the first step of the grid at which it was so, missing if never.
+
+    Args:
+        thresholds: (measure, threshold) each: a loss's or accuracy's name, or one of ``Experiment.measures``.
+        every: the grid, in optimizer steps.
+        leave: a member leaves once it has reached all of them.
+    """
+
+    thresholds: tuple[tuple[str, float], ...]
+    every: int = 10
+    leave: bool = True
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A named list of runs, with what to measure and when.
 
@@ -126,6 +143,7 @@ class Experiment:
         snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
             ``"activation[i]"`` (that hidden activation over the table), or a name from ``MEASURES``.
+        watch: which thresholds are watched between measurements.
         scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one; not part of the recipe.
     """
 
@@ -136,6 +154,7 @@ class Experiment:
     stop: Stop | None = None
     snapshots: tuple[int, ...] = ()
     keep: tuple[str, ...] = ()
+    watch: Watch | None = field(default=None, metadata={"recipe": "where set"})
     scale: str = field(default="full", metadata={"recipe": False})
 
     def __post_init__(self) -> None:
@@ -169,7 +188,8 @@ class Experiment:
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
-            table = {key: value for key, value in describe(run.task).items() if key != "train_fraction"}
+            split = getattr(run.task, "split_fields", ("train_fraction",))
+            table = {key: value for key, value in describe(run.task).items() if key not in split}
             size = run.task.train_size if run.batch_size or getattr(run.model, "batch_norm", False) else None
             kind = type(run.optimizer).__name__
             stacks[repr((table, describe(run.model), kind, run.steps, run.loss, run.batch_size, size))].append(i)
@@ -182,7 +202,7 @@ class Experiment:
 def describe(thing: Any, skip: Sequence[str] = ()) -> Any:
     """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = [f for f in dataclasses.fields(thing) if f.metadata.get("recipe", True) and f.name not in skip]
+        fields = [f for f in dataclasses.fields(thing) if _in_recipe(thing, f) and f.name not in skip]
         version = {"version": thing.version} if hasattr(thing, "version") else {}
         return {"type": type(thing).__name__, **version, **{f.name: describe(getattr(thing, f.name)) for f in fields}}
     if isinstance(thing, (tuple, list)):
@@ -190,6 +210,12 @@ def describe(thing: Any, skip: Sequence[str] = ()) -> Any:
     if isinstance(thing, np.generic):
         return thing.item()
     return thing
+
+
+def _in_recipe(thing: Any, field: dataclasses.Field[Any]) -> bool:
+    """Settings added later are part of a recipe only where they are set, so that earlier records stay what they are."""
+    kind = field.metadata.get("recipe", True)
+    return getattr(thing, field.name) is not None if kind == "where set" else bool(kind)
 
 
 def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
@@ -229,8 +255,13 @@ def _flat(run: Run) -> dict[str, Any]:
         row[part] = type(thing).__name__
         for f in dataclasses.fields(thing):
             value = getattr(thing, f.name)
+            if not f.metadata.get("recipe", True):
+                continue
             if f.name == "betas":
                 row["beta1"], row["beta2"] = value
+            elif f.name == "groups":
+                for group in value:
+                    row[f"{group.prefix}_lr"], row[f"{group.prefix}_weight_decay"] = group.lr, group.weight_decay
             elif isinstance(value, (int, float, str)):
                 row[f.name] = value
     return row

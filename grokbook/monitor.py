@@ -117,6 +117,10 @@ def _correct(now: Measured) -> Numbers:
     return {"correct": now.correct().reshape(-1, p, p).astype(np.float32)}
 
 
+def _rqi(now: Measured) -> Numbers:
+    return {"rqi": measures.representation_quality_index(now.params["W_E"])}
+
+
 # name in an experiment -> the numbers it logs, each (M,)
 MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "weight_norm": lambda now: _norms("weight_norm", now.params),
@@ -127,6 +131,7 @@ MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "med": _med,
     "total_norm": _total_norm,
     "accuracy_by_place": _accuracy_by_place,
+    "rqi": _rqi,
     "activation_share": _activation_share,  # (M, hidden): for ``Experiment.keep`` only
     "correct": _correct,  # (M, p, p): for ``Experiment.keep`` only
 }

@@ -33,6 +33,8 @@ UNITS = {
     "gradient_norm": ("1", "Frobenius norm of the training loss's gradient"),
     "ipr": ("1", "inverse participation ratio, mean over hidden units"),
     "stopped_at": ("optimizer steps", "step at which the run ended"),
+    "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
+    "rqi": ("1", "representation quality index, the share of parallelograms that close"),
     "diverged_at": ("optimizer steps", "step at which the loss was no longer finite; missing if never"),
     "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
 }

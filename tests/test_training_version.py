@@ -13,10 +13,12 @@ from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
+from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import AttentionOnly, Transformer
-from grokbook.optim import SGD, Adam, AdamW, WarmAdamW
-from grokbook.tasks import ModularTask
+from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW
+from grokbook.tasks import AdditionTask, GroupTask, ModularTask
 
+TWO_GROUPS = AdamW(0.005, 1.0, groups=(Group("W_E", 0.01, 0.1),))
 ADD, SQUARES = ModularTask(11, "n + m", 0.6), ModularTask(11, "n**2 + m**2", 0.5)
 REFERENCE = {
     "gd": Run(ADD, TwoLayerMLP(11, 32, "input_mean_field"), SGD(500.0), 30, 0),
@@ -52,6 +54,17 @@ REFERENCE = {
     "embedded MLP": Run(
         HoledTask(11, "n + m", 0.5), EmbeddedMLP(11, 16, 24), WarmAdamW(0.01, 1.0), 30, 12, "cross_entropy"
     ),
+    "toy": Run(AdditionTask(6, 12), AdditionDecoder(6, hidden=(20, 20)), TWO_GROUPS, 30, 9),
+    "toy, diagram": Run(
+        AdditionTask(6, 12, 0, recipe="diagram"),
+        AdditionDecoder(6, 2, (20, 20), 11, "relu", normal=1.0, recipe="diagram"),
+        TWO_GROUPS,
+        30,
+        10,
+        "cross_entropy",
+        7,
+    ),
+    "toy, group": Run(GroupTask("S3", 20), ProductDecoder(6, hidden=(20, 20)), TWO_GROUPS, 30, 11),
 }
 TRAIN_AND_TEST_LOSS = {
     "gd": (0.076066548, 0.089372438),
@@ -67,6 +80,9 @@ TRAIN_AND_TEST_LOSS = {
     "pairs, deep": (1.1796398, 5.2563154),
     "pairs, Toeplitz": (1.8704974, 4.2578028),
     "embedded MLP": (1.7490781, 3.812905),
+    "toy": (0.78483334, 1.0260198),
+    "toy, diagram": (1.6980896, 4.4091845),
+    "toy, group": (0.68251736, 0.80449473),
 }
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from grokbook.measures import (
     standardised,
     sums_of,
 )
+from grokbook.tasks import group_table
 
 Array = NDArray[np.float64]
 Seed = np.random.Generator | int | None
@@ -887,24 +887,6 @@ def _classes(features: ArrayLike, labels: ArrayLike) -> tuple[Array, NDArray[np.
 
 
 # --- groups, appendix H -------------------------------------------------------------------------------------
-
-
-def group_table(group: str) -> NDArray[np.int64]:
-    """The table of products of a group: (n, n), the entry (a, b) the index of a b.
-
-    Args:
-        group: "S2" to "S5" are permutations, in lexicographic order and composed so that (a b)(x) = a(b(x)); "Z" and a
-            number is addition modulo that number.
-    """
-    name = re.fullmatch(r"([SZ])([1-9]\d{0,2})", str(group))
-    kind, number = (name[1], int(name[2])) if name else ("", 0)
-    if kind == "Z":
-        return np.add.outer(np.arange(number), np.arange(number)) % number
-    if kind == "S" and 2 <= number <= 5:
-        elements = list(itertools.permutations(range(number)))
-        where = {element: k for k, element in enumerate(elements)}
-        return np.array([[where[tuple(a[x] for x in b)] for b in elements] for a in elements])
-    raise ValueError(f"group must be S2 to S5 or Z followed by a number up to 999, such as 'S3' or 'Z6', got {group!r}")
 
 
 def permutation_matrices(group: str) -> Array:

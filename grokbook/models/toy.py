@@ -1,0 +1,160 @@
+"""The toy model of Liu et al. (2022), section 3.1: trainable embeddings, a hard-coded operation, a dense decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from grokbook.lazy import torch
+from grokbook.models.dense import backward, check_layers, draw_layers, forward
+from grokbook.tasks import Recipe
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    Params = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class AdditionDecoder:
+    """Dec(E_i + E_j): the sum is given, the embeddings and what to make of it are learnt.
+
+    Params of M members: ``W_E`` (M, p, dimension) and the decoder's ``W_l``, ``b_l``.
+
+    Args:
+        p: number of symbols.
+        dimension: of an embedding.
+        hidden: units of the decoder's hidden layers.
+        outputs: of the decoder.
+        activation: ``"tanh"``, or ``"relu"`` for fig. 2.
+        init_scale: factor on the initial embeddings, which are uniform in [-1/2, 1/2].
+        input_scale: factor on the sum; 1/2 gives the decoder the mean.
+        normal: draw the initial embeddings from a normal distribution around ``normal`` instead of the uniform one
+            around 0, if it is set.
+        recipe: what is drawn first from the seed: ``"trainer"`` the embeddings; ``"diagram"`` first a net p-200-200-1
+            that nobody needs and then the decoder, as the published phase diagrams do.
+    """
+
+    p: int
+    dimension: int = 1
+    hidden: tuple[int, ...] = (200, 200)
+    outputs: int = 30
+    activation: str = "tanh"
+    init_scale: float = 1.0
+    input_scale: float = 1.0
+    normal: float | None = None
+    recipe: Recipe = "trainer"
+    version: ClassVar[int] = 1
+    axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("symbol", "dimension")}
+
+    def __post_init__(self) -> None:
+        check_layers(self.sizes, self.activation, self.init_scale)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of the decoder's layers, inputs and outputs included."""
+        return (self.dimension, *self.hidden, self.outputs)
+
+    @property
+    def floats_per_sample(self) -> int:
+        """Numbers of the widest layer; decides how many members share a core's cache."""
+        return max(self.sizes)
+
+    def init(self, generator: Generator) -> Params:
+        """Parameters of one member."""
+        if self.recipe == "diagram":
+            draw_layers((self.p, 200, 200, 1), generator)
+            decoder = draw_layers(self.sizes, generator)
+            return {"W_E": self._embeddings(generator), **decoder}
+        return {"W_E": self._embeddings(generator), **draw_layers(self.sizes, generator)}
+
+    def _embeddings(self, generator: Generator) -> Tensor:
+        shape = self.p, self.dimension
+        if self.normal is not None:
+            return self.init_scale * (torch.randn(shape, generator=generator) + self.normal)
+        return self.init_scale * (torch.rand(shape, generator=generator) - 0.5)
+
+    def decode(self, params: Params, representation: Tensor) -> Tensor:
+        """Outputs (M, B, outputs) for what the decoder is given, (M, B, dimension)."""
+        return forward(params, representation, len(self.sizes) - 1, self.activation)[-1]
+
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
+        """Outputs (M, B, outputs) for samples given as counts of symbols, ``inputs`` (M, B, p)."""
+        return self.decode(params, self.input_scale * (inputs @ params["W_E"]))
+
+    def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
+        """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives."""
+        x = self.input_scale * (inputs @ params["W_E"])
+        passed = forward(params, x, len(self.sizes) - 1, self.activation)
+        gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
+        return {"W_E": inputs.mT @ (self.input_scale * (into @ params["W_0"])), **gradients}
+
+
+@dataclass(frozen=True)
+class ProductDecoder:
+    """Dec(E_a E_b) with a matrix for every element of a group, appendix H.
+
+    Params of M members: ``W_E`` (M, order, dimension, dimension) and the decoder's ``W_l``, ``b_l``.
+
+    Args:
+        order: of the group.
+        dimension: of the matrices.
+        hidden, outputs: of the decoder, which is given the product row by row.
+        activation: ``"tanh"`` or ``"relu"``.
+        init_scale: factor on the initial matrices, whose entries are uniform in [-1/2, 1/2].
+        shrinkage: weight of the mean absolute entry of the matrices in the loss that is trained on.
+    """
+
+    order: int
+    dimension: int = 3
+    hidden: tuple[int, ...] = (200, 200)
+    outputs: int = 30
+    activation: str = "tanh"
+    init_scale: float = 0.1
+    shrinkage: float = 1e-3
+    version: ClassVar[int] = 1
+    axes: ClassVar[dict[str, tuple[str, str, str]]] = {"W_E": ("element", "row", "column")}
+
+    def __post_init__(self) -> None:
+        check_layers(self.sizes, self.activation, self.init_scale)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of the decoder's layers, inputs and outputs included."""
+        return (self.dimension**2, *self.hidden, self.outputs)
+
+    @property
+    def floats_per_sample(self) -> int:
+        """Numbers of the widest layer; decides how many members share a core's cache."""
+        return max(self.sizes)
+
+    def init(self, generator: Generator) -> Params:
+        """Parameters of one member: embeddings first."""
+        W_E = self.init_scale * (torch.rand(self.order, self.dimension, self.dimension, generator=generator) - 0.5)
+        return {"W_E": W_E, **draw_layers(self.sizes, generator)}
+
+    def _factors(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The matrices of both factors, each (M, B, dimension, dimension)."""
+        shape = (self.dimension, self.dimension)
+        flat = params["W_E"].flatten(2)
+        left, right = (inputs[..., i, :] @ flat for i in (0, 1))
+        return left.unflatten(-1, shape), right.unflatten(-1, shape)
+
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
+        """Outputs (M, B, outputs) for one-hot factors ``inputs`` (M, B, 2, order)."""
+        left, right = self._factors(params, inputs)
+        return forward(params, (left @ right).flatten(2), len(self.sizes) - 1, self.activation)[-1]
+
+    def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
+        """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives, and of the shrinkage."""
+        left, right = self._factors(params, inputs)
+        passed = forward(params, (left @ right).flatten(2), len(self.sizes) - 1, self.activation)
+        gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
+        product = (into @ params["W_0"]).unflatten(-1, left.shape[-2:])
+        into_left, into_right = product @ right.mT, left.mT @ product
+        W_E = params["W_E"]
+        shrink = self.shrinkage / W_E[0].numel() * W_E.sign()
+        first, second = inputs.unbind(-2)
+        into_E = first.mT @ into_left.flatten(2) + second.mT @ into_right.flatten(2)
+        return {"W_E": into_E.view_as(W_E) + shrink, **gradients}
