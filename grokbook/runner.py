@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -206,9 +207,10 @@ def train(
         if out
         else records.cached_path(experiment)
     )
-    records.save(record, path)
+    records.patiently(lambda: records.save(record, path))
     for shard in shards:
-        _part(shard, folder).unlink(missing_ok=True)
+        for leftover in folder.glob(f"part-{shard.hash}*"):
+            leftover.unlink()
     if out:
         shutil.rmtree(out / ".parts", ignore_errors=True)
     return records.load(path)
@@ -223,12 +225,13 @@ def train_shard(shard: Experiment, folder: str, device: str, tick: Any = None) -
     checkpoint, heartbeat = path.with_suffix(".checkpoint"), path.with_suffix(".progress")
 
     def report(step: int, numbers: dict[str, float]) -> None:
-        heartbeat.write_text(json.dumps({"step": step, **numbers}))
+        with contextlib.suppress(OSError):  # a line of progress is worth less than the training
+            heartbeat.write_text(json.dumps({"step": step, **numbers}))
         if tick:
             tick()
 
     record = engine.train(shard, device=device, checkpoint=checkpoint, report=report)
-    records.save(record, path)
+    records.patiently(lambda: records.save(record, path))
     for leftover in (checkpoint, engine.previous(checkpoint), heartbeat):
         leftover.unlink(missing_ok=True)
     return str(path)

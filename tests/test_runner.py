@@ -1,6 +1,5 @@
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -135,38 +134,14 @@ def test_block_size_follows_the_size_of_the_activations():
     assert runner.block_size(large, "cpu") == 1
 
 
-KILLED = """
-import sys
-from grokbook import engine, runner
-from tests.test_runner import long
-engine.CHECKPOINT_SECONDS = 0.05
-runner.train(long(), workers=1)
-"""
-
-
 def long():
     return tiny("test/long", steps=6000, seeds=2, width=16)
 
 
-def test_a_training_killed_outright_continues_to_the_same_record(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    folder = records.cache_folder() / "test/long"
-    for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", KILLED], env=environment)
-        deadline = time.monotonic() + 60
-        before = {path: path.stat().st_mtime_ns for path in folder.glob("*.checkpoint")}
-        while not any(before.get(path) != path.stat().st_mtime_ns for path in folder.glob("*.checkpoint")):
-            assert process.poll() is None and time.monotonic() < deadline, "no checkpoint was written to kill after"
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    resumed = runner.train(long(), workers=1)
-    assert "[]" not in resumed.attrs["resumed_at"]
-    records.cached_path(long()).unlink()
-    plain = runner.train(long(), workers=1)
-    assert plain.attrs["resumed_at"] == "[]"
-    for name in plain.data_vars:
-        np.testing.assert_array_equal(resumed[name], plain[name])
+def test_a_training_killed_twenty_times_at_random_moments_gives_the_same_record_bit_for_bit():
+    command = [sys.executable, "-m", "tests.faults", "5", "20"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    assert done.returncode == 0 and "killed 20 times: the same record" in done.stdout, done.stderr
 
 
 def test_verify_finds_a_retrained_record_identical_and_an_altered_one_not():
@@ -186,11 +161,40 @@ def test_verify_without_a_record_says_how_to_make_one():
         runner.verify(tiny())
 
 
+ON_A_FULL_DISK = """
+import sys, threading
+from pathlib import Path
+from grokbook import engine, records, runner
+from tests.test_runner import long
+disk = Path(sys.argv[1])
+blocker = disk / "blocker"
+with open(blocker, "wb", buffering=0) as file:
+    try:
+        while file.write(bytes(4096)):
+            pass
+    except OSError as error:
+        print("full:", error.strerror)
+engine.CHECKPOINT_SECONDS = engine.LATEST_CHECKPOINT_SECONDS = records.FULL_DISK_SECONDS = 0.1
+threading.Timer(2.0, blocker.unlink).start()
+print("members:", runner.train(long(), workers=1, out=disk / "out").sizes["run"])
+"""
+
+
+def test_a_training_on_a_disk_that_is_really_full_waits_for_space(tmp_path):
+    mount = ["unshare", "--map-root-user", "--mount", "sh", "-ec", 'mount -t tmpfs -o size=1m none "$0"; exec "$@"']
+    if subprocess.run([*mount, tmp_path, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a small disk")
+    command = [*mount, tmp_path, sys.executable, "-c", ON_A_FULL_DISK, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    assert done.stdout.split("\n")[:2] == ["full: No space left on device", "members: 2"], done.stderr
+    assert "training pauses" in done.stderr and "training goes on" in done.stderr
+
+
 ORPHAN = """
 import sys
 from grokbook import engine, runner
 from tests.test_runner import tiny
-engine.CHECKPOINT_SECONDS = 0.05
+engine.CHECKPOINT_SECONDS = engine.LATEST_CHECKPOINT_SECONDS = 0.05
 if __name__ == "__main__":
     runner.train(tiny("test/orphan", steps=2_000_000, seeds=2, width=16), workers=2, block=1)
 """
