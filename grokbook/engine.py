@@ -516,7 +516,8 @@ def train(
         device: ``"cpu"`` or ``"cuda"``.
         dtype: ``"float32"``, or ``"float64"`` for tests.
         checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
-        report: called about once a second with the step and the latest mean losses and accuracies.
+        report: called about once a second with the step and the latest mean losses and accuracies, and how many
+            ``members`` are still in training.
 
     Returns:
         A record (see ``grokbook.records``) with dimensions ``run``, ``step`` and, where asked for, ``snapshot``.
@@ -534,7 +535,7 @@ def train(
                 break
         now = time.monotonic()
         if report and now - reported >= REPORT_SECONDS:
-            report(training.state.step, numbers)
+            report(training.state.step, {**numbers, "members": len(training.state.members)})
             reported = now
         patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
         if checkpoint and now - saved >= patience:

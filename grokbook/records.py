@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -135,8 +136,15 @@ def save(record: xr.Dataset, path: Path) -> None:
     record.attrs["checksum"] = checksum(record)
     # Through memory: on a full disk the HDF5 library does not raise an error but takes the process down.
     content = io.BytesIO()
-    record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
+    with _one_writer():
+        record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
     write_whole(path, content.getvalue())
+
+
+def _one_writer() -> contextlib.AbstractContextManager[Any]:
+    """On a Dask worker xarray would ask the cluster for a lock on what is written; this is in our memory alone."""
+    dask = sys.modules.get("dask")
+    return dask.config.set(scheduler="synchronous") if dask else contextlib.nullcontext()
 
 
 def write_whole(path: Path, content: bytes, keep: Path | None = None) -> None:
@@ -182,7 +190,7 @@ def patiently(write: Callable[[], None]) -> None:
                 raise
             if not told:
                 print(
-                    f"grokbook: no space left for {error.filename}; training pauses until there is, and nothing is lost",
+                    f"grokbook: no space left for {error.filename}; training pauses until there is some",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -282,11 +290,15 @@ def commit() -> str:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """What the operating system calls this machine's processor."""
+    """What this machine's processor calls itself, with family and model, which a bare name may leave open."""
+    told: dict[str, str] = {}
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines():
+            key, _, value = line.partition(":")
+            told[key.strip()] = value.strip()
     except OSError:
         pass
-    return platform.processor() or platform.machine()
+    if "model name" not in told:
+        return platform.processor() or platform.machine()
+    kind = [told[key] for key in ("cpu family", "model") if key in told]
+    return told["model name"] + (f" ({'/'.join(kind)})" if kind else "")
