@@ -473,7 +473,7 @@ class Progress:
             left += beat["members"] * (steps - beat["step"])
             if age < LINE_SECONDS:  # else nobody is at it
                 rate += beat["rate"]
-                if "test_accuracy" in beat:
+                if {"train_accuracy", "test_accuracy"} <= beat.keys():
                     accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
         words = [f"{done} of {len(self.experiment.runs)} members done"]
         if rate:
