@@ -4,7 +4,8 @@
 VENV = .venv
 READY = $(VENV)/.ready
 GROKBOOK = $(VENV)/bin/python -m grokbook
-# SCALE, FRESH, DEVICE, CHAPTER, PARAMS, TESTS and PORT reach the recipes through the environment.
+TRAINING = $${SCHEDULER:+env GROKBOOK_SCHEDULER="$$SCHEDULER"} $(GROKBOOK)
+# SCALE, FRESH, DEVICE, SCHEDULER, CHAPTER, PARAMS, TESTS and PORT reach the recipes through the environment.
 OPTIONS = $${SCALE:+--scale "$$SCALE"} $${DEVICE:+--device "$$DEVICE"} $$([ "$${FRESH:-0}" = 0 ] || echo --fresh)
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo 'Everywhere: SCALE=quick      small settings that train from nothing (book/quick.yaml)'
 	@echo '            FRESH=1          ignore stored records and train again'
 	@echo '            DEVICE=cpu|cuda  where to train'
+	@echo '            SCHEDULER=tcp://host:8786  let the workers of a Dask cluster train'
 	@echo 'More: $(GROKBOOK) --help'
 
 $(READY): requirements.txt pyproject.toml tools/environment.sh
@@ -29,14 +31,14 @@ $(READY): requirements.txt pyproject.toml tools/environment.sh
 setup: $(READY)
 
 book: $(READY)
-	@$(GROKBOOK) book $(OPTIONS)
+	@$(TRAINING) book $(OPTIONS)
 
 figures: $(READY)
-	@$(GROKBOOK) figures $(OPTIONS)
+	@$(TRAINING) figures $(OPTIONS)
 
 chapter: $(READY)
 	@[ -n "$${CHAPTER:-}" ] || { echo 'make chapter: say which, as in: make chapter CHAPTER=gromov PARAMS="p=59"' >&2; exit 2; }
-	@set -f; $(GROKBOOK) run "$$CHAPTER" $(OPTIONS) $${PARAMS:+-p $$PARAMS}
+	@set -f; $(TRAINING) run "$$CHAPTER" $(OPTIONS) $${PARAMS:+-p $$PARAMS}
 
 status: $(READY)
 	@$(GROKBOOK) status

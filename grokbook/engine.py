@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-import os
 import pickle
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     Params = dict[str, Tensor]
 
-CHECKPOINT_SECONDS = 45.0
+CHECKPOINT_SECONDS = 45.0  # then the next evaluation is followed by a checkpoint,
+LATEST_CHECKPOINT_SECONDS = 55.0  # and if none comes, any step is
 REPORT_SECONDS = 1.0
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
 
@@ -340,14 +342,16 @@ class Training:
     streak: NDArray[np.int64]  # (M,) evaluations in a row at which the stop criterion held
     evaluated: int = -1  # the last step that was measured
     seconds: float = 0.0  # spent before this process took over
-    resumed: list[int] = field(default_factory=list)  # steps at which a process took over
+    resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
+    places: list[dict[str, str]] = field(default_factory=list)  # device, machine and library of each that took part
 
     @classmethod
     def start(cls, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training:
         """At step 0."""
         runs = experiment.runs
         curves = Curves(experiment.schedule.steps(runs[0].steps), len(runs))
-        return cls(experiment, State.start(runs, device, dtype), curves, np.zeros(len(runs), np.int64))
+        state = State.start(runs, device, dtype)
+        return cls(experiment, state, curves, np.zeros(len(runs), np.int64), places=[_place(device)])
 
     @property
     def last(self) -> int:
@@ -375,12 +379,14 @@ class Training:
         if state.step in curves.due:
             numbers = state.measure(experiment.measures)
             curves.write(state, numbers)
-            leaving = set(everyone) if state.step == self.last else self._leaving(numbers)
+            leaving = self._leaving(numbers)
         elif watch:
             numbers = state.glance(watch, experiment.measures)
         if watch:
             arrived = curves.watch(state, numbers, watch)
             leaving |= arrived if watch.leave else set()
+        if state.step == self.last:
+            leaving = set(everyone)
         if leaving:
             if -1 in experiment.snapshots:
                 curves.snapshot(state, sorted(leaving), experiment.snapshots.index(-1), experiment.keep)
@@ -423,22 +429,25 @@ class Training:
             "evaluated": self.evaluated,
             "seconds": self.seconds + seconds,
             "resumed": self.resumed,
+            "places": self.places,
         }
         buffer = io.BytesIO()
         torch.save(content, buffer)
-        if path.exists():
-            os.replace(path, previous(path))
-        records.write_whole(path, buffer.getvalue())
+        packed = hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
+        records.patiently(lambda: records.write_whole(path, packed, keep=previous(path)))
 
     @classmethod
     def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
-        """From the latest readable checkpoint of this very experiment; None if there is none."""
+        """From the latest undamaged checkpoint of this very experiment; None if there is none."""
         for candidate in (path, previous(path)):
             try:
-                found = torch.load(candidate, weights_only=True)
-            except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+                found = _unpack(candidate.read_bytes())
+            except FileNotFoundError:
                 continue
-            if isinstance(found, dict) and found.get("hash") == experiment.hash:
+            except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+                _say(f"{candidate} is damaged; the checkpoint before it is used, if there is one")
+                continue
+            if found["hash"] == experiment.hash:
                 break
         else:
             return None
@@ -457,13 +466,37 @@ class Training:
         curves.reached = {name: times.numpy().copy() for name, times in found.get("reached", {}).items()}
         training.streak = np.array(found["streak"])
         training.evaluated, training.seconds = found["evaluated"], found["seconds"]
-        training.resumed = [*found["resumed"], state.step]
+        training.places = [*found["places"], *training.places]
+        before, here = training.places[-2:]
+        changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
+        if changes:
+            _say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
+        training.resumed = [*found["resumed"], " ".join([str(state.step), *(f"({change})" for change in changes)])]
         return training
 
 
 def previous(path: Path) -> Path:
     """Where the checkpoint before the latest one lies."""
     return path.with_name(path.name + ".previous")
+
+
+def _unpack(packed: bytes) -> dict[str, Any]:
+    """A checkpoint's contents. PyTorch's own reader does not notice a flipped bit, so a digest goes ahead of them."""
+    digest, content = packed[:32], packed[32:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("not what was written")
+    found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return found
+
+
+def _place(device: torch.device) -> dict[str, str]:
+    """What decides rounding: the same three, the same bits."""
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else records.processor()
+    return {"device": device.type, "machine": machine, "torch": str(torch.__version__)}
+
+
+def _say(line: str) -> None:
+    print(f"grokbook: {line}", file=sys.stderr, flush=True)
 
 
 def train(
@@ -483,7 +516,8 @@ def train(
         device: ``"cpu"`` or ``"cuda"``.
         dtype: ``"float32"``, or ``"float64"`` for tests.
         checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
-        report: called about once a second with the step and the latest mean losses and accuracies.
+        report: called about once a second with the step and the latest mean losses and accuracies, and how many
+            ``members`` are still in training.
 
     Returns:
         A record (see ``grokbook.records``) with dimensions ``run``, ``step`` and, where asked for, ``snapshot``.
@@ -501,17 +535,18 @@ def train(
                 break
         now = time.monotonic()
         if report and now - reported >= REPORT_SECONDS:
-            report(training.state.step, numbers)
+            report(training.state.step, {**numbers, "members": len(training.state.members)})
             reported = now
-        if checkpoint and now - saved >= CHECKPOINT_SECONDS:
+        patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
+        if checkpoint and now - saved >= patience:
             training.save(checkpoint, time.time() - started)
             saved = now
         training.state.update()
 
-    return _record(training, device, training.seconds + time.time() - started, started)
+    return _record(training, training.seconds + time.time() - started, started)
 
 
-def _record(training: Training, device: str, seconds: float, started: float) -> xr.Dataset:
+def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
     """The labelled outcome."""
     experiment, curves = training.experiment, training.curves
     variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in curves.values.items()}
@@ -531,14 +566,11 @@ def _record(training: Training, device: str, seconds: float, started: float) -> 
     if count:
         at = [[float(curves.kept_at.get((i, number), np.nan)) for number in range(count)] for i in runs]
         variables["snapshot_step"] = (("run", "snapshot"), at)
-    machine = torch.cuda.get_device_name() if device.startswith("cuda") else records.processor()
     provenance = {
-        "device": device,
-        "machine": machine,
-        "torch": str(torch.__version__),
+        **{key: ", ".join(dict.fromkeys(place[key] for place in training.places)) for key in training.places[0]},
         "wall_seconds": seconds,
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-        "resumed_at": str(training.resumed),
+        "resumed_at": f"[{', '.join(training.resumed)}]",
     }
     return records.assemble(experiment, curves.steps, variables, provenance)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import io
 import json
 import os
 import platform
+import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,8 @@ ROOT = Path(grokbook.__file__).resolve().parent.parent
 # Snapshots of weights are drawn, not trained on: 11 bits of mantissa (three decimal digits) halve a file.
 SNAPSHOT_BITS = 11
 
+FULL_DISK_SECONDS = 10.0  # between two tries to write to a full disk
+
 UNITS = {
     "loss": ("1", "mean loss over samples"),
     "accuracy": ("1", "share of pairs answered correctly"),
@@ -35,7 +42,7 @@ UNITS = {
     "stopped_at": ("optimizer steps", "step at which the run ended"),
     "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
     "rqi": ("1", "representation quality index, the share of parallelograms that close"),
-    "diverged_at": ("optimizer steps", "step at which the loss was no longer finite; missing if never"),
+    "diverged_at": ("optimizer steps", "first evaluation at which the loss was not finite; missing if never"),
     "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
 }
 
@@ -101,7 +108,7 @@ def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[
     first = parts[0].attrs
     provenance = {key: first[key] for key in ("device", "machine", "torch")}
     for key in provenance:
-        provenance[key] = ", ".join(sorted({str(part.attrs[key]) for part in parts}))
+        provenance[key] = ", ".join(sorted({one for part in parts for one in str(part.attrs[key]).split(", ")}))
     provenance["wall_seconds"] = float(sum(part.attrs["wall_seconds"] for part in parts))
     provenance["started_at"] = min(part.attrs["started_at"] for part in parts)
     provenance["resumed_at"] = "; ".join(sorted({part.attrs["resumed_at"] for part in parts}))
@@ -129,28 +136,68 @@ def save(record: xr.Dataset, path: Path) -> None:
     record.attrs["checksum"] = checksum(record)
     # Through memory: on a full disk the HDF5 library does not raise an error but takes the process down.
     content = io.BytesIO()
-    record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
+    with _one_writer():
+        record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
     write_whole(path, content.getvalue())
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def _one_writer() -> contextlib.AbstractContextManager[Any]:
+    """On a Dask worker xarray would ask the cluster for a lock on what is written; this is in our memory alone."""
+    dask = sys.modules.get("dask")
+    return dask.config.set(scheduler="synchronous") if dask else contextlib.nullcontext()
+
+
+def write_whole(path: Path, content: bytes, keep: Path | None = None) -> None:
     """Write a file, whole or not at all: under another name first, then renamed.
+
+    Args:
+        path: the file.
+        content: what it is to hold.
+        keep: where the file that stood at ``path`` goes; None lets it go.
 
     Raises:
         OSError: it cannot be written, with the path in the error; nothing is left behind.
     """
-    scratch = path.with_name(f"{path.name}.{os.getpid()}.part")
+    scratch = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(scratch, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if keep and path.exists():
+            os.replace(path, keep)
         os.replace(scratch, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def patiently(write: Callable[[], None]) -> None:
+    """Call ``write``; while the disk is full, say so once and try again: what was trained waits in memory.
+
+    Raises:
+        OSError: it cannot be written for another reason.
+    """
+    told = False
+    while True:
+        try:
+            write()
+            break
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            if not told:
+                print(
+                    f"grokbook: no space left for {error.filename}; training pauses until there is some",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            told = True
+            time.sleep(FULL_DISK_SECONDS)
+    if told:
+        print("grokbook: there is space again; training goes on", file=sys.stderr, flush=True)
 
 
 def load(path: Path) -> xr.Dataset:
@@ -243,11 +290,15 @@ def commit() -> str:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """What the operating system calls this machine's processor."""
+    """What this machine's processor calls itself, with family and model, which a bare name may leave open."""
+    told: dict[str, str] = {}
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines():
+            key, _, value = line.partition(":")
+            told[key.strip()] = value.strip()
     except OSError:
         pass
-    return platform.processor() or platform.machine()
+    if "model name" not in told:
+        return platform.processor() or platform.machine()
+    kind = [told[key] for key in ("cpu family", "model") if key in told]
+    return told["model name"] + (f" ({'/'.join(kind)})" if kind else "")

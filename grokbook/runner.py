@@ -1,17 +1,22 @@
-"""From an experiment to its record: looked up where it is stored, trained shard by shard where it is not."""
+"""From an experiment to its record: looked up where it is stored, trained shard by shard where it is not.
+
+A shard is a stack of members of one shape. It writes its own part into a folder and nothing else, so any executor may
+run it: this process, worker processes, or a Dask cluster. What is done is what lies in the folder.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import shutil
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +27,17 @@ import xarray as xr
 
 from grokbook import records
 from grokbook.experiment import Experiment
-from grokbook.measures import first_step
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 16  # on a CPU, stacks beyond this gained nothing for the smallest nets
+COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
+TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
+CONNECT_SECONDS = 10.0  # to a scheduler
+LINE_SECONDS = 60.0  # between two lines of progress where there is no terminal
 
 
 class TrainingFailed(Exception):
-    """Some shards of an experiment did not finish; what did is kept."""
+    """Some shards of an experiment did not finish; what did is kept. The message says which, and why."""
 
 
 @dataclass(frozen=True)
@@ -125,15 +133,31 @@ def choose_device(device: str | None = None) -> str:
     return "cuda" if available else "cpu"
 
 
-def block_size(experiment: Experiment, device: str) -> int | None:
-    """Members per stack: all of them on a GPU; on a core, as many as keep their activations in its cache."""
+def block_size(experiment: Experiment, device: str) -> int:
+    """Members per stack: on a core, as many as keep their activations in its cache; on a GPU, all its memory holds."""
+
+    def activations(samples: Callable[[Any], int]) -> int:
+        return max(samples(run) * getattr(run.model, "floats_per_sample", 1024) for run in experiment.runs)
+
     if device == "cuda":
-        return None
-    largest = max(
-        (run.batch_size or run.task.train_size) * getattr(run.model, "floats_per_sample", 1024)
-        for run in experiment.runs
-    )
-    return int(np.clip(FLOATS_IN_CACHE // largest, 1, LARGEST_BLOCK))
+        from grokbook.lazy import torch
+
+        memory = torch.cuda.get_device_properties(0).total_memory // 4
+        return max(1, memory // (COPIES_ON_GPU * activations(lambda run: len(run.task.table()[1]))))
+    of_step = activations(lambda run: run.batch_size or run.task.train_size)
+    return int(np.clip(FLOATS_IN_CACHE // of_step, 1, LARGEST_BLOCK))
+
+
+def plan(experiment: Experiment, device: str | None) -> tuple[str, int, int]:
+    """Device, members per stack and workers of the machine that this runs on."""
+    device = choose_device(device)
+    block = block_size(experiment, device)
+    if device == "cpu":
+        return device, block, len(os.sched_getaffinity(0))
+    from grokbook.lazy import torch
+
+    gpus = torch.cuda.device_count()
+    return device, min(block, -(-len(experiment.runs) // gpus)), gpus
 
 
 def train(
@@ -144,6 +168,7 @@ def train(
     workers: int | None = None,
     block: int | None = None,
     executor: Executor | None = None,
+    scheduler: str | None = None,
 ) -> xr.Dataset:
     """Train what of an experiment is not trained yet, and save its record.
 
@@ -152,159 +177,187 @@ def train(
 
     Args:
         experiment: what to train.
-        device: see ``choose_device``.
-        out: a folder for the record, ``<out>/<chapter>/<experiment>.nc``; None is the local cache.
-        workers: processes, one thread each; None is one per core, or one on a GPU.
-        block: members per stack; None asks ``block_size``.
+        device: see ``choose_device``; with a scheduler, what its workers find.
+        out: a folder for the record, ``<out>/<chapter>/<experiment>.nc``; None is the local cache. With a scheduler
+            it has to be on a file system that all its workers share.
+        workers: processes, one thread each; None is one per core or per GPU.
+        block: members per stack; None asks ``plan``.
         executor: any ``concurrent.futures`` executor to run shards instead of local processes.
+        scheduler: address of a Dask scheduler whose workers run the shards; None asks GROKBOOK_SCHEDULER.
 
     Raises:
-        TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept.
+        TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept. Or nothing
+            answers at the scheduler's address.
         OSError: the record cannot be written.
     """
-    device = choose_device(device)
-    places = list(experiment.shards(block or block_size(experiment, device)))
-    shards = [experiment.select(place) for place in places]
-    # Long shards first, so that the last one to finish is a short one.
-    shards.sort(key=lambda shard: -_cost(shard))
-    places = [[experiment.runs.index(run) for run in shard.runs] for shard in shards]
-    folder = (out / ".parts" if out else records.cache_folder()) / experiment.name
+    folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
-    todo = [shard for shard in shards if not _is_done(shard, folder)]
-    progress = Progress(experiment, shards, folder)
-    failures: list[str] = []
-    if workers is None:
-        workers = 1 if device == "cuda" else len(os.sched_getaffinity(0))
-    jobs = [(shard, str(folder), device) for shard in todo]
-    if executor is None and (workers == 1 or len(jobs) == 1):
-        for job in jobs:
-            train_shard(*job, tick=progress.show)
-    elif jobs:
-        context = multiprocessing.get_context("spawn")
-        with executor or ProcessPoolExecutor(
-            min(workers, len(jobs)), mp_context=context, initializer=_begin_worker
-        ) as pool:
-            futures = {pool.submit(train_shard, *job): job[0] for job in jobs}
-            try:
-                for future in progress.watch(futures):
-                    if error := future.exception():
-                        why = "its process died" if isinstance(error, BrokenProcessPool) else f"{error}"
-                        failures.append(f"{futures[future].hash}: {why}")
-            except BaseException:
-                for process in list((getattr(pool, "_processes", None) or {}).values()):
-                    process.terminate()
-                raise
-    progress.close()
+    scheduler = scheduler or os.environ.get("GROKBOOK_SCHEDULER") or None
+    with contextlib.ExitStack() as stack:
+        if scheduler and executor is None:
+            executor = stack.enter_context(cluster(scheduler))
+            # Asked of a worker: this machine may have no GPU, or be another kind of machine altogether.
+            device, chosen, _ = executor.submit(plan, experiment, device).result()
+        else:
+            device, chosen, here = plan(experiment, device)
+        places = list(experiment.shards(block or chosen))
+        places.sort(key=lambda place: -_cost(experiment.select(place)))  # so that the last to finish is a short one
+        shards = [experiment.select(place) for place in places]
+        todo = [shard for shard in shards if not _is_done(shard, folder)]
+        if executor is None:
+            count = min(workers or here, len(todo))
+            executor = stack.enter_context(Processes(count) if count > 1 else ThisProcess())
+        stack.enter_context(Progress(experiment, shards, folder))
+        failures = run_shards(executor, todo, folder, device)
     if failures:
-        shown = "; ".join(dict.fromkeys(failures[:3]))
-        raise TrainingFailed(f"{experiment.name}: {len(failures)} of {len(shards)} shards did not finish ({shown})")
+        names = {shard.hash: _runs(place) for shard, place in zip(shards, places, strict=True)}
+        lines = [f"{names[shard.hash]}: {why}" for shard, why in failures]
+        told = "\n  ".join([*lines[:10], *([f"and {len(lines) - 10} more"] if len(lines) > 10 else [])])
+        raise TrainingFailed(
+            f"{experiment.name}: {len(failures)} of {len(shards)} shards did not finish; the others are kept, and the "
+            f"same command tries again\n  {told}"
+        )
 
     parts = [records.find(shard, _part(shard, folder)) for shard in shards]
-    record = records.merge(experiment, parts, places)
+    record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
     path = (
         out / records.stored_path(experiment).relative_to(records.ROOT / "results")
         if out
         else records.cached_path(experiment)
     )
-    records.save(record, path)
+    records.patiently(lambda: records.save(record, path))
     for shard in shards:
-        _part(shard, folder).unlink(missing_ok=True)
+        for leftover in folder.glob(f"part-{shard.hash}*"):
+            leftover.unlink()
     if out:
         shutil.rmtree(out / ".parts", ignore_errors=True)
     return records.load(path)
 
 
-def train_shard(shard: Experiment, folder: str, device: str, tick: Any = None) -> str:
-    """Train one stack of members and save its part in ``folder``; its path. What a worker, here or elsewhere, runs."""
-    from grokbook import engine
-
-    _single_thread()
-    path = _part(shard, Path(folder))
-    checkpoint, heartbeat = path.with_suffix(".checkpoint"), path.with_suffix(".progress")
-
-    def report(step: int, numbers: dict[str, float]) -> None:
-        heartbeat.write_text(json.dumps({"step": step, **numbers}))
-        if tick:
-            tick()
-
-    record = engine.train(shard, device=device, checkpoint=checkpoint, report=report)
-    records.save(record, path)
-    for leftover in (checkpoint, engine.previous(checkpoint), heartbeat):
-        leftover.unlink(missing_ok=True)
-    return str(path)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One retrained run against the stored one: the largest difference in any curve, and when each grokked."""
-
-    run: int
-    label: str
-    seed: int
-    difference: float
-    curve: str
-    stored_step: float
-    retrained_step: float
-
-    @property
-    def identical(self) -> bool:
-        """Whether every stored number came out again, to the last bit that is stored."""
-        return self.difference == 0
+def run_shards(
+    executor: Executor, shards: Sequence[Experiment], folder: Path, device: str
+) -> list[tuple[Experiment, str]]:
+    """Have an executor train shards; those whose part is not in the folder in the end, and why."""
+    futures = {executor.submit(train_shard, shard, str(_part(shard, folder)), device): shard for shard in shards}
+    try:
+        wait(futures)
+    except BaseException:
+        if isinstance(executor, Processes):
+            executor.terminate()
+        raise
+    failures = []
+    for future, shard in futures.items():
+        # A worker may have finished a shard whose future was lost with the scheduler, and the other way round.
+        if _is_done(shard, folder):
+            continue
+        try:
+            future.result()
+            why = f"it ended, but {folder} holds no record of it: do its workers share that folder?"
+        except CancelledError:
+            why = "the scheduler was lost"
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+        report = _part(shard, folder).with_suffix(".error")
+        failures.append((shard, why + (f"\n    traceback: {report}" if report.exists() else "")))
+    return failures
 
 
-def verify(
-    experiment: Experiment, *, sample: int | None = None, device: str | None = None, workers: int | None = None
-) -> list[Comparison]:
-    """Train runs of a stored record again and compare curve by curve.
-
-    On the same machine and library versions the numbers agree to the last bit; elsewhere rounding differs and grows,
-    and what must agree is when runs grok, within the range of the seeds.
-
-    Args:
-        experiment: whose record is to be checked.
-        sample: how many runs, spread over the record; None is all.
-        device: see ``choose_device``.
-        workers: see ``train``.
+def train_shard(shard: Experiment, path: str, device: str) -> str:
+    """Train one stack of members and save its part at ``path``, which it returns. What workers run, here or elsewhere.
 
     Raises:
-        FileNotFoundError: there is no record.
-        LookupError: the stored record is of another recipe.
-        DamagedRecord: the file cannot be trusted.
+        ValueError: the recipe means something else here: another version of this package asked for it.
     """
-    place = status(experiment)
-    if place.path is None:
-        raise FileNotFoundError(
-            f"{experiment.name}: there is no record to verify; grokbook train {experiment.name} makes one"
-        )
-    stored = records.find(experiment, place.path)
-    count = len(experiment.runs)
-    chosen = (
-        range(count) if sample is None else np.unique(np.linspace(0, count - 1, sample).round().astype(int)).tolist()
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        again = train(experiment.select(chosen), device=device, workers=workers, out=Path(folder))
-    comparisons = []
-    for row, i in enumerate(chosen):
-        ours, theirs = again.isel(run=row).reindex(step=stored.step), stored.isel(run=i)
-        worst, curve = 0.0, ""
-        for name, values in ours.data_vars.items():
-            if "step" not in values.dims:
-                continue
-            gap = np.abs(values.values.astype(np.float32) - theirs[name].values)
-            apart = (
-                float(np.inf) if (np.isnan(values.values) != np.isnan(theirs[name].values)).any() else np.nanmax(gap)
-            )
-            if apart > worst:
-                worst, curve = float(apart), str(name)
-        steps = [float(first_step(one.test_accuracy, one.step, 0.99)) for one in (theirs, ours)]
-        label, seed = str(theirs.label.item()), int(theirs.seed)
-        comparisons.append(Comparison(i, label, seed, worst, curve, *steps))
-    return comparisons
+    from grokbook import engine
+
+    part = Path(path)
+    checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
+    if shard.hash not in part.name:
+        raise ValueError("this worker has another version of grokbook than whoever asked")
+    if _is_done(shard, part.parent):
+        return path
+    torch_threads(1)
+    before = time.monotonic(), -1
+
+    def beat(step: int, numbers: dict[str, float]) -> None:
+        nonlocal before
+        now, (then, last) = time.monotonic(), before
+        rate = (step - last) / (now - then) * numbers["members"] if last >= 0 and now > then else 0.0
+        before = now, step
+        with contextlib.suppress(OSError):  # a line of progress is worth less than the training
+            heartbeat.write_text(json.dumps({"step": step, "rate": rate, **numbers}))
+
+    try:
+        record = engine.train(shard, device=device, checkpoint=checkpoint, report=beat)
+        records.patiently(lambda: records.save(record, part))
+    except Exception:
+        with contextlib.suppress(OSError):
+            report.write_text(traceback.format_exc())
+        raise
+    for leftover in (checkpoint, engine.previous(checkpoint), heartbeat, report):
+        leftover.unlink(missing_ok=True)
+    return path
 
 
-def _begin_worker() -> None:
+class ThisProcess(Executor):
+    """Runs what it is given at once, here."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """A future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **options))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Processes(ThreadPoolExecutor):
+    """Local processes, each in the care of a thread: one that dies takes only its own shard along, which is retried."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.pools: dict[int, ProcessPoolExecutor] = {}  # of each thread
+        self.ending = False
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """As for any executor."""
+        return super().submit(self._in_process, function, *arguments, **options)
+
+    def _in_process(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        mine = threading.get_ident()
+        for _ in range(TRIES):
+            if mine not in self.pools:
+                context, number = multiprocessing.get_context("spawn"), len(self.pools)
+                self.pools[mine] = ProcessPoolExecutor(1, context, _begin_worker, (number,))
+            try:
+                return self.pools[mine].submit(function, *arguments, **options).result()
+            except BrokenProcessPool:
+                self.pools.pop(mine).shutdown()
+                if self.ending:
+                    break
+        raise ChildProcessError(f"its process died {TRIES} times")
+
+    def terminate(self) -> None:
+        """End the processes where they are; their checkpoints stay."""
+        self.ending = True
+        super().shutdown(wait=False, cancel_futures=True)
+        for pool in list(self.pools.values()):
+            for process in list(pool._processes.values()):
+                process.terminate()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As for any executor."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        for pool in self.pools.values():
+            pool.shutdown(wait)
+
+
+def _begin_worker(number: int) -> None:
     """Train in one thread, and end when whoever asked is gone: the same command then continues from the checkpoint."""
-    _single_thread()
+    visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)  # one each
+    torch_threads(1)
     parent = os.getppid()
 
     def watch() -> None:
@@ -315,11 +368,30 @@ def _begin_worker() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _single_thread() -> None:
+def torch_threads(count: int) -> None:
     """Workers share the cores by number, never by threads: two threads on a busy machine are slower than one."""
     from grokbook.lazy import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
+
+
+@contextlib.contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """The workers of a Dask scheduler as an executor.
+
+    Raises:
+        TrainingFailed: nothing answers at this address.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise TrainingFailed(f"no scheduler at {address!r} (one is given as tcp://host:8786): {error}") from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            print(f"grokbook: the scheduler at {address} has no workers yet; waiting for some", file=sys.stderr)
+        yield client.get_executor(pure=False)
 
 
 def _part(shard: Experiment, folder: Path) -> Path:
@@ -340,58 +412,81 @@ def _cost(shard: Experiment) -> float:
     )
 
 
+def _runs(place: Sequence[int]) -> str:
+    """Positions of runs as ``"runs 3, 4, 7"``."""
+    return f"run{'s' if len(place) > 1 else ''} {', '.join(map(str, place))}"
+
+
 class Progress:
-    """One line in a terminal: share done, rate, time left, live accuracies. Silent elsewhere."""
+    """Members done, steps per second, time left and live accuracies, on one line, from what the shards write.
+
+    A terminal shows the line as it changes. A log, or whoever builds the book (GROKBOOK_PROGRESS), gets one a minute;
+    a notebook's page gets nothing.
+    """
 
     def __init__(self, experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> None:
-        from tqdm import tqdm
+        self.experiment, self.shards, self.folder = experiment, shards, folder
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
 
-        self.shards, self.folder = shards, folder
-        self.bar = tqdm(
-            total=experiment.member_steps,
-            desc=experiment.name,
-            unit=" steps",
-            unit_scale=True,
-            disable=None,
-            leave=False,
-        )
-        self.show()
-        self.bar.reset(total=experiment.member_steps - self.bar.n)
+    def __enter__(self) -> Progress:
+        self.thread.start()
+        return self
 
-    def show(self) -> None:
-        """Redraw from what the shards' heartbeats say."""
-        if self.bar.disable:
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+
+    def _watch(self) -> None:
+        page = os.environ.get("GROKBOOK_PROGRESS")
+        live = not page and sys.stderr is not None and sys.stderr.isatty()
+        if not page and not live and "ipykernel" in sys.modules:
             return
-        done, live = 0, {}
+        while not self.ended.wait(1.0 if live else LINE_SECONDS):
+            if live:
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r{self.line()[:width]}\x1b[K", end="", file=sys.stderr, flush=True)
+            elif page:
+                with open(page, "a") as file:
+                    file.write(self.line() + "\n")
+            else:
+                print(self.line(), file=sys.stderr, flush=True)
+        if live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def line(self) -> str:
+        """How it stands. The time left is what it takes if no member leaves early."""
+        done, left, rate, now = 0, 0, 0.0, time.time()
+        accuracies = []
         for shard in self.shards:
-            if _part(shard, self.folder).exists():
-                done += shard.member_steps
-                continue
+            members, steps = len(shard.runs), shard.runs[0].steps
+            path = _part(shard, self.folder)
             try:
-                live = json.loads(_part(shard, self.folder).with_suffix(".progress").read_text())
-                done += live["step"] * len(shard.runs)
+                beat = json.loads(path.with_suffix(".progress").read_text())
+                age = now - path.with_suffix(".progress").stat().st_mtime
             except (OSError, ValueError):
+                beat, age = {"step": 0, "rate": 0.0, "members": members}, 0.0
+            if path.exists():
+                done += members
                 continue
-        self.bar.n = done
-        if "test_accuracy" in live:
-            self.bar.set_postfix_str(
-                f"train {live['train_accuracy']:.2f} test {live['test_accuracy']:.2f}", refresh=False
-            )
-        self.bar.refresh()
+            done += members - beat["members"]
+            left += beat["members"] * (steps - beat["step"])
+            if age < LINE_SECONDS:  # else nobody is at it
+                rate += beat["rate"]
+                if {"train_accuracy", "test_accuracy"} <= beat.keys():
+                    accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
+        words = [f"{done} of {len(self.experiment.runs)} members done"]
+        if rate:
+            most = "at most " if self.experiment.stop else ""
+            words += [f"{rate:,.0f} steps/s", f"{most}{_duration(left / rate)} left"]
+        if accuracies:
+            train_accuracy, test_accuracy = np.nanmean(accuracies, 0)
+            words.append(f"accuracy {train_accuracy:.2f} train, {test_accuracy:.2f} test")
+        return f"{self.experiment.name}: " + ", ".join(words)
 
-    def watch(self, futures: dict[Any, Experiment]) -> Any:
-        """Futures as they finish, with the line kept fresh meanwhile."""
-        left = set(futures)
-        while left:
-            try:
-                for future in as_completed(left, timeout=1):
-                    left.discard(future)
-                    yield future
-                    break
-            except TimeoutError:
-                pass
-            self.show()
 
-    def close(self) -> None:
-        """Clear the line."""
-        self.bar.close()
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import os
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.textbook_mlp import plain_optimizer, plain_training
 
 TASK, MODEL = ModularTask(11, "n + m", 0.6), TwoLayerMLP(11, 24, "standard")
 SMOOTH = TwoLayerMLP(11, 24, "standard", "gelu")  # no hand-derived gradient
+CPU = torch.device("cpu"), torch.float32
 OPTIMIZERS = [
     SGD(0.5),
     SGD(0.2, momentum=0.9, weight_decay=0.01),
@@ -182,13 +184,24 @@ def test_a_criterion_in_a_row_needs_consecutive_evaluations():
     assert steps.index(three) >= steps.index(one) + 2
 
 
-def test_a_member_that_diverges_is_marked_and_spares_the_rest():
-    runs = [*members(SGD(1e9), seeds=(0,)), *members(SGD(0.1), seeds=(1,))]
-    record = engine.train(experiment(runs))
-    assert math.isfinite(record.diverged_at[0]) and record.stopped_at[0] == record.diverged_at[0]
-    assert math.isnan(record.diverged_at[1]) and record.stopped_at[1] == 40
-    alone = engine.train(experiment(runs[1:]))
-    np.testing.assert_allclose(record.train_loss[1], alone.train_loss[0], rtol=1e-5)
+@pytest.mark.parametrize("model", [MODEL, SMOOTH], ids=["hand", "autograd"])
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+def test_a_member_that_diverges_is_marked_and_spares_the_rest_to_the_last_bit(model, loss):
+    def record(lr):
+        runs = [*members(SGD(lr), model=model, loss=loss, seeds=(0,)), *members(SGD(0.1), model=model, loss=loss)]
+        return engine.train(experiment(runs))
+
+    lost, sane = record(1e30), record(0.2)
+    assert math.isfinite(lost.diverged_at[0]) and lost.stopped_at[0] == lost.diverged_at[0]
+    assert np.isfinite(lost.train_loss[0].where(lost.step < lost.diverged_at[0], drop=True)).all()
+    assert sane.diverged_at.isnull().all() and lost.diverged_at[1:].isnull().all()
+    for name in ("train_loss", "test_accuracy", "W_in", "stopped_at"):
+        np.testing.assert_array_equal(lost[name][1:], sane[name][1:])
+
+
+def test_a_member_that_diverges_on_the_very_last_step_is_marked_too():
+    record = engine.train(experiment(members(SGD(1e30), seeds=(0,), steps=1), schedule=Schedule(log=1)))
+    assert record.step.values.tolist() == [0, 1] and record.diverged_at[0] == record.stopped_at[0] == 1
 
 
 class Killed(Exception):
@@ -219,19 +232,86 @@ def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monke
         np.testing.assert_array_equal(resumed[name], plain[name], err_msg=str(name))
 
 
-def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
-    whole, path = experiment(members(SGD(0.1))), tmp_path / "part.checkpoint"
-    device, dtype = torch.device("cpu"), torch.float32
-    training = engine.Training.start(whole, device, dtype)
+def two_checkpoints(path):
+    """The checkpoints of steps 1 and 2 of a small training, as a process leaves them."""
+    whole = experiment(members(SGD(0.1)))
+    training = engine.Training.start(whole, *CPU)
     for _ in range(2):
         training.state.update()
         training.save(path, 0.0)
-    path.write_bytes(path.read_bytes()[:100])
-    found = engine.Training.load(path, whole, device, dtype)
-    assert found is not None and found.state.step == 1
-    engine.previous(path).write_bytes(b"nothing")
-    assert engine.Training.load(path, whole, device, dtype) is None
+    return whole
+
+
+def flip_a_bit(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: content[:100], lambda content: b"", lambda content: b"x" * 400, flip_a_bit],
+    ids=["cut off", "empty", "foreign", "one bit"],
+)
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, capsys, damage):
+    path = tmp_path / "part.checkpoint"
+    whole = two_checkpoints(path)
+    assert engine.Training.load(path, whole, *CPU).state.step == 2
+    path.write_bytes(damage(path.read_bytes()))
+    assert engine.Training.load(path, whole, *CPU).state.step == 1
+    assert f"{path} is damaged" in capsys.readouterr().err
+    engine.previous(path).write_bytes(damage(engine.previous(path).read_bytes()))
+    assert engine.Training.load(path, whole, *CPU) is None
+
+
+def test_a_process_killed_between_two_checkpoints_leaves_the_older_one(tmp_path):
+    path = tmp_path / "part.checkpoint"
+    whole = two_checkpoints(path)
+    path.unlink()  # the older one has been moved aside, the newer one is not in place yet
+    assert engine.Training.load(path, whole, *CPU).state.step == 1
+
+
+def test_checkpoints_follow_evaluations_and_come_without_them_when_they_are_late(tmp_path, monkeypatch):
+    clock, saved = iter(range(10_000)), []
+    monkeypatch.setattr(engine.time, "monotonic", lambda: next(clock))  # a second a step
+    monkeypatch.setattr(engine.Training, "save", lambda self, *_: saved.append(self.state.step))
+    run = members(SGD(0.1), seeds=(0,), steps=400)[0]
+    engine.train(experiment([run], schedule=Schedule(log=2, every=50)), checkpoint=tmp_path / "part")
+    assert saved == [50, 100, 150, 200, 250, 300, 350]  # the first boundaries after 45 s
+    clock, saved[:] = iter(range(10_000)), []
+    engine.train(experiment([run], schedule=Schedule(log=2)), checkpoint=tmp_path / "part")
+    assert len(saved) == 7 and max(np.diff([0, *saved])) <= 60
+
+
+def test_a_full_disk_pauses_the_training_and_loses_nothing(tmp_path, monkeypatch, capsys):
+    whole, path = two_checkpoints(tmp_path / "part.checkpoint"), tmp_path / "part.checkpoint"
+    before, tries, real = path.read_bytes(), iter([28, 28, 122]), os.fsync
+
+    def full(file):
+        if error := next(tries, None):
+            assert path.read_bytes() == before  # what was there stays until there is something to take its place
+            raise OSError(error, os.strerror(error))
+        real(file)
+
+    monkeypatch.setattr(engine.records.os, "fsync", full)
+    monkeypatch.setattr(engine.records, "FULL_DISK_SECONDS", 0.0)
+    training = engine.Training.load(path, whole, *CPU)
+    training.state.update()
+    training.save(path, 0.0)
+    said = capsys.readouterr().err
+    assert said.count("no space left for") == 1 and str(path) in said and "goes on" in said
+    assert engine.Training.load(path, whole, *CPU).state.step == 3
+
+
+def test_a_checkpoint_of_another_machine_or_library_is_taken_recorded_and_said(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "part.checkpoint"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(engine, "_place", lambda device: {"device": "cuda", "machine": "A", "torch": "2.12"})
+        whole = two_checkpoints(path)
+    record = engine.train(whole, checkpoint=path)
+    said = capsys.readouterr().err
+    assert "goes on from step 2 elsewhere (cuda -> cpu; A -> " in said and "2.12 -> " in said
+    assert record.attrs["device"] == "cuda, cpu" and record.attrs["torch"] == f"2.12, {torch.__version__}"
+    assert record.attrs["resumed_at"].startswith("[2 (cuda -> cpu)")
 
 
 def test_a_checkpoint_of_another_recipe_is_not_used(tmp_path):

@@ -1,16 +1,17 @@
+import dataclasses
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from grokbook import records, runner
-from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.experiment import Experiment, Run, Schedule, Stop
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
@@ -28,7 +29,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("GROKBOOK_DEVICE", "cpu")
     monkeypatch.setattr(records, "ROOT", tmp_path / "root")
-    for name in ("GROKBOOK_FRESH", "GROKBOOK_LOG"):
+    for name in ("GROKBOOK_FRESH", "GROKBOOK_LOG", "GROKBOOK_PROGRESS", "GROKBOOK_SCHEDULER"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -87,25 +88,126 @@ def test_blocks_and_processes_do_not_change_the_numbers():
         assert again.seed.values.tolist() == [0, 1, 2]
 
 
-def test_a_shard_that_fails_is_named_and_the_others_are_kept(monkeypatch):
-    whole = tiny()
-    real = runner.train_shard
+def poisoned(poison):
+    """Three shards, of which the second is poison to whatever process trains it."""
+    runs = list(tiny().runs)
+    runs[1] = dataclasses.replace(runs[1], model=poison(7, 8))
+    return dataclasses.replace(tiny("test/poison"), runs=tuple(runs))
 
-    def failing(shard, folder, device, tick=None):
-        if shard.runs[0].seed == 1:
-            raise RuntimeError("out of luck")
-        return real(shard, folder, device, tick)
 
-    monkeypatch.setattr(runner, "train_shard", failing)
-    with pytest.raises(runner.TrainingFailed, match=r"1 of 3 shards.*out of luck"):
-        runner.train(whole, executor=ThreadPoolExecutor(1), block=1)
-    parts = list((records.cache_folder() / whole.name).glob("part-*.nc"))
+@dataclasses.dataclass(frozen=True)
+class Failing(TwoLayerMLP):
+    """Its gradient cannot be had."""
+
+    def mse_gradients(self, *_):
+        raise RuntimeError("out of luck")
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadly(TwoLayerMLP):
+    """Its gradient takes the process down, as running out of memory does."""
+
+    def mse_gradients(self, *_):
+        os.kill(os.getpid(), 9)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_poison_shard_fails_alone_and_is_named_with_its_traceback_in_a_file(workers, monkeypatch):
+    with pytest.raises(runner.TrainingFailed) as failed:
+        runner.train(poisoned(Failing), workers=workers, block=1)
+    told = str(failed.value)
+    assert "1 of 3 shards did not finish" in told and "run 1: RuntimeError: out of luck" in told
+    (report,) = (records.cache_folder() / "test/poison").glob("*.error")
+    assert f"traceback: {report}" in told and "in mse_gradients" in report.read_text()
+    parts = list(report.parent.glob("part-*.nc"))
     assert len(parts) == 2
+    # The same command trains what is missing, and nothing else.
     ages = {part: part.stat().st_mtime_ns for part in parts}
-    monkeypatch.setattr(runner, "train_shard", real)
-    monkeypatch.setattr(runner.Path, "unlink", lambda *_, **__: None)
-    runner.train(whole, workers=1, block=1)
-    assert all(part.stat().st_mtime_ns == age for part, age in ages.items())
+    trained, real = [], runner.train_shard
+    monkeypatch.setattr(runner, "train_shard", lambda *job: trained.append(job) or real(*job))
+    with pytest.raises(runner.TrainingFailed):
+        runner.train(poisoned(Failing), workers=1, block=1)
+    assert len(trained) == 1 and all(part.stat().st_mtime_ns == age for part, age in ages.items())
+
+
+def test_a_shard_that_takes_its_process_down_fails_alone_too():
+    with pytest.raises(runner.TrainingFailed, match=r"1 of 3 shards(.|\n)*run 1: .*its process died 3 times"):
+        runner.train(poisoned(Deadly), workers=2, block=1)
+    assert len(list((records.cache_folder() / "test/poison").glob("part-*.nc"))) == 2
+
+
+def test_what_counts_is_the_folder_and_not_the_futures():
+    class Forgetful(ThreadPoolExecutor):
+        """Does the work, and loses the news of it."""
+
+        def submit(self, function, *arguments):
+            future = super().submit(function, *arguments)
+            wait([future])
+            lost = Future()
+            lost.cancel()
+            lost.set_running_or_notify_cancel()
+            return lost
+
+    with Forgetful(1) as executor:
+        assert runner.train(tiny(), executor=executor, block=1).sizes["run"] == 3
+
+    class Idle(ThreadPoolExecutor):
+        """Says it did."""
+
+        def submit(self, function, *arguments):
+            return super().submit(len, arguments)
+
+    with Idle(1) as executor, pytest.raises(runner.TrainingFailed, match="do its workers share that folder"):
+        runner.train(tiny(steps=7), executor=executor, block=1)
+
+
+def test_a_worker_of_another_version_is_told_apart(tmp_path):
+    with pytest.raises(ValueError, match="another version of grokbook"):
+        runner.train_shard(tiny(), str(tmp_path / "part-0123456789abcdef.nc"), "cpu")
+
+
+def progress(folder, shards, stop=None):
+    whole = dataclasses.replace(tiny("test/line", steps=100), stop=stop)
+    blocks = [whole.select([i]) for i in range(3)]
+    for shard, beat in zip(blocks, shards, strict=True):
+        if beat == "done":
+            runner._part(shard, folder).write_text("")
+        elif beat:
+            runner._part(shard, folder).with_suffix(".progress").write_text(json.dumps(beat))
+    return runner.Progress(whole, blocks, folder)
+
+
+def test_the_line_of_progress_counts_members_steps_and_what_is_left(tmp_path):
+    beat = {"step": 40, "rate": 20.0, "members": 1, "train_accuracy": 1.0, "test_accuracy": 0.25}
+    line = progress(tmp_path, ["done", beat, None]).line()
+    # 60 steps of one member and 100 of another at 20 steps a second
+    assert line == "test/line: 1 of 3 members done, 20 steps/s, 8 s left, accuracy 1.00 train, 0.25 test"
+    assert "at most 8 s left" in progress(tmp_path, ["done", beat, None], Stop()).line()
+
+
+def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
+    line = progress(tmp_path, [{"step": 40, "rate": 20.0, "members": 1}, None, None])
+    old = next(tmp_path.glob("*.progress"))
+    os.utime(old, (0, 0))
+    assert line.line() == "test/line: 0 of 3 members done"
+
+
+@pytest.mark.parametrize("where", ["log", "page", "notebook"])
+def test_where_there_is_no_terminal_a_line_a_minute_goes_to_the_log_and_none_to_a_page(
+    where, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(runner, "LINE_SECONDS", 0.01)
+    told = tmp_path / "progress.txt"
+    if where == "page":
+        monkeypatch.setenv("GROKBOOK_PROGRESS", str(told))
+    if where != "log":
+        monkeypatch.setitem(sys.modules, "ipykernel", object())
+    with progress(tmp_path, ["done", None, None]):
+        time.sleep(0.3)
+    shown = capsys.readouterr()
+    assert not shown.out and "\r" not in shown.err
+    assert ("1 of 3 members done" in shown.err) == (where == "log")
+    assert told.exists() == (where == "page")
 
 
 def test_nothing_is_left_behind_beside_the_record():
@@ -128,69 +230,62 @@ def test_cuda_is_refused_where_there_is_none():
             runner.choose_device("cuda")
 
 
-def test_block_size_follows_the_size_of_the_activations():
-    assert runner.block_size(tiny(), "cuda") is None
+def test_block_size_follows_the_size_of_the_activations(monkeypatch):
+    torch = pytest.importorskip("torch")
+    properties = SimpleNamespace(total_memory=80 * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    assert runner.block_size(tiny(), "cuda") > 1_000_000  # all of any experiment
+    properties.total_memory = 0
+    assert runner.block_size(tiny(), "cuda") == 1
     assert runner.block_size(tiny(width=4), "cpu") == runner.LARGEST_BLOCK
     large = Experiment("test/large", (Run(ModularTask(97), TwoLayerMLP(97, 500), SGD(0.1), 1, 0),))
     assert runner.block_size(large, "cpu") == 1
-
-
-KILLED = """
-import sys
-from grokbook import engine, runner
-from tests.test_runner import long
-engine.CHECKPOINT_SECONDS = 0.05
-runner.train(long(), workers=1)
-"""
 
 
 def long():
     return tiny("test/long", steps=6000, seeds=2, width=16)
 
 
-def test_a_training_killed_outright_continues_to_the_same_record(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    folder = records.cache_folder() / "test/long"
-    for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", KILLED], env=environment)
-        deadline = time.monotonic() + 60
-        before = {path: path.stat().st_mtime_ns for path in folder.glob("*.checkpoint")}
-        while not any(before.get(path) != path.stat().st_mtime_ns for path in folder.glob("*.checkpoint")):
-            assert process.poll() is None and time.monotonic() < deadline, "no checkpoint was written to kill after"
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    resumed = runner.train(long(), workers=1)
-    assert "[]" not in resumed.attrs["resumed_at"]
-    records.cached_path(long()).unlink()
-    plain = runner.train(long(), workers=1)
-    assert plain.attrs["resumed_at"] == "[]"
-    for name in plain.data_vars:
-        np.testing.assert_array_equal(resumed[name], plain[name])
+def test_a_training_killed_twenty_times_at_random_moments_gives_the_same_record_bit_for_bit():
+    command = [sys.executable, "-m", "tests.faults", "5", "20"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    assert done.returncode == 0 and "killed 20 times: the same record" in done.stdout, done.stderr
 
 
-def test_verify_finds_a_retrained_record_identical_and_an_altered_one_not():
-    runner.train(tiny(), workers=1)
-    assert [one.identical for one in runner.verify(tiny(), workers=1)] == [True] * 3
-    path = records.cached_path(tiny())
-    altered = records.load(path)
-    altered.test_loss[1, 2] += 0.5
-    records.save(altered, path)
-    found = runner.verify(tiny(), sample=3, workers=1)
-    assert [one.identical for one in found] == [True, False, True]
-    assert found[1].curve == "test_loss" and found[1].difference == pytest.approx(0.5, rel=1e-5)
+ON_A_FULL_DISK = """
+import sys, threading
+from pathlib import Path
+from grokbook import engine, records, runner
+from tests.test_runner import long
+disk = Path(sys.argv[1])
+blocker = disk / "blocker"
+with open(blocker, "wb", buffering=0) as file:
+    try:
+        while file.write(bytes(4096)):
+            pass
+    except OSError as error:
+        print("full:", error.strerror)
+engine.CHECKPOINT_SECONDS = engine.LATEST_CHECKPOINT_SECONDS = records.FULL_DISK_SECONDS = 0.1
+threading.Timer(2.0, blocker.unlink).start()
+print("members:", runner.train(long(), workers=1, out=disk / "out").sizes["run"])
+"""
 
 
-def test_verify_without_a_record_says_how_to_make_one():
-    with pytest.raises(FileNotFoundError, match="grokbook train test/tiny"):
-        runner.verify(tiny())
+def test_a_training_on_a_disk_that_is_really_full_waits_for_space(tmp_path):
+    mount = ["unshare", "--map-root-user", "--mount", "sh", "-ec", 'mount -t tmpfs -o size=1m none "$0"; exec "$@"']
+    if subprocess.run([*mount, tmp_path, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a small disk")
+    command = [*mount, tmp_path, sys.executable, "-c", ON_A_FULL_DISK, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    assert done.stdout.split("\n")[:2] == ["full: No space left on device", "members: 2"], done.stderr
+    assert "training pauses" in done.stderr and "training goes on" in done.stderr
 
 
 ORPHAN = """
 import sys
 from grokbook import engine, runner
 from tests.test_runner import tiny
-engine.CHECKPOINT_SECONDS = 0.05
+engine.CHECKPOINT_SECONDS = engine.LATEST_CHECKPOINT_SECONDS = 0.05
 if __name__ == "__main__":
     runner.train(tiny("test/orphan", steps=2_000_000, seeds=2, width=16), workers=2, block=1)
 """

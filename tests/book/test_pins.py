@@ -44,7 +44,7 @@ def test_every_direct_need_is_pinned(direct, pins):
 
 def test_pyproject_needs_exactly_what_requirements_in_lists(direct, project):
     extras = project["optional-dependencies"]
-    named = {canonical_name(r) for r in [*project["dependencies"], *extras["book"], *extras["dev"]]}
+    named = {canonical_name(r) for r in [*project["dependencies"], *extras["book"], *extras["cluster"], *extras["dev"]]}
     assert named == direct - {"aiohttp"}  # aiohttp is papermill's need, listed for the pins alone
 
 

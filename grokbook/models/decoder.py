@@ -1,0 +1,155 @@
+"""The decoder-only transformer of Power et al. (2022): tokens x, op, y, "=", the answer read at "=".
+
+Two blocks of causal attention and a ReLU MLP, each followed by a LayerNorm of the residual sum (post-norm), without
+biases elsewhere, on embeddings plus fixed sinusoidal positions, with an output matrix of its own: the paper's appendix
+A.1.2 and its released code, which reads six tokens, and answers over the whole vocabulary, where this reads four.
+
+Three exact rearrangements make it fast; `tests/textbook_decoder.py` writes the same net out plainly.
+
+* A position is kept for as few cases as there are: "op" and "=" are one row before the first block, x and y one row
+  per symbol; what has seen x alone is one row per symbol at any depth. Only what has seen both is one per sample.
+* Queries, keys, values and scores are taken on those rows and looked up for the samples afterwards.
+* In the last block only "=" is followed.
+
+Axes: M members, B samples, p symbols, d = d_model, H heads of size d / H. Vectors are rows, `x @ W`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from grokbook.lazy import torch
+from grokbook.models.transformer import rows_of
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    Params = dict[str, Tensor]
+
+# What the four positions depend on, before the first block and after it: on nothing, x, y, or both.
+BEFORE, AFTER = ("x", "", "y", ""), ("x", "x", "xy", "xy")
+EQUALS = 3  # the position at which the answer is read
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Causal post-norm transformer on x, op, y, "=".
+
+    Attributes:
+        p: symbols, and answers.
+        d_model: width of the residual stream; the MLPs are four times as wide.
+        layers: blocks.
+        heads: attention heads; must divide `d_model`.
+
+    Parameters, each with a leading member axis: W_E (p + 2, d), whose last two rows are op and "="; W_Q, W_K, W_V, W_O
+    (layers, d, d), W_in (layers, d, 4 d), W_out (layers, 4 d, d); gain_1, shift_1, gain_2, shift_2 (layers, d) of the
+    LayerNorms after attention and MLP; W_U (d, p). Embeddings start with unit variance, matrices uniform within
+    1 / sqrt(fan-in), as torch's own layers do.
+
+    Raises:
+        ValueError: a size out of range; the message names it.
+    """
+
+    p: int
+    d_model: int = 128
+    layers: int = 2
+    heads: int = 4
+
+    version: ClassVar[int] = 1
+    axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
+
+    def __post_init__(self) -> None:
+        if self.p < 2:
+            raise ValueError(f"p = {self.p}: at least 2 is needed")
+        if self.heads < 1 or self.d_model < 2 or self.d_model % self.heads or self.d_model % 2:
+            raise ValueError(f"heads = {self.heads}: a divisor of an even d_model is needed, which is {self.d_model}")
+        if self.layers < 1:
+            raise ValueError(f"layers = {self.layers}: at least 1 is needed")
+
+    @property
+    def floats_per_sample(self) -> int:
+        """Numbers that one sample needs between the layers; decides how many members share a core's cache."""
+        return 20 * self.d_model * self.layers
+
+    def init(self, generator: Generator) -> Params:
+        """The parameters of one member, without the member axis: float32, drawn on the CPU."""
+        d, layers = self.d_model, self.layers
+
+        def uniform(*shape: int) -> Tensor:
+            return (2 * torch.rand(shape, generator=generator) - 1) * shape[-2] ** -0.5
+
+        params = {"W_E": torch.randn(self.p + 2, d, generator=generator)}
+        params |= {name: uniform(layers, d, d) for name in ("W_Q", "W_K", "W_V", "W_O")}
+        params |= {"W_in": uniform(layers, d, 4 * d), "W_out": uniform(layers, 4 * d, d)}
+        for norm in (1, 2):
+            params |= {f"gain_{norm}": torch.ones(layers, d), f"shift_{norm}": torch.zeros(layers, d)}
+        return {**params, "W_U": uniform(d, self.p)}
+
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
+        """Outputs (M, B, p) at "=", for pairs `inputs` (M, B, 2)."""
+        look_up = LookUp(inputs, self.p)
+        W_E, place = params["W_E"], sinusoids(4, self.d_model).to(params["W_E"])
+        symbols, op, equals = W_E[:, : self.p], W_E[:, self.p : self.p + 1], W_E[:, self.p + 1 :]
+        seen = [row + at for row, at in zip((symbols, op, symbols, equals), place, strict=True)]
+        known = BEFORE
+        for layer in range(self.layers):
+            W = {name: value[:, layer] for name, value in params.items() if name not in ("W_E", "W_U")}
+            followed = range(4) if layer < self.layers - 1 else (EQUALS,)
+            seen = self._block(seen, known, W, followed, look_up)
+            known = AFTER
+        return seen[-1] @ params["W_U"]
+
+    def _block(
+        self, seen: list[Tensor], known: tuple[str, ...], W: Params, followed: range | tuple[int, ...], look_up: LookUp
+    ) -> list[Tensor]:
+        """The positions in `followed` after a block, from all four before it; `known` says what those depend on."""
+        d = self.d_model
+        head = torch.eye(self.heads, dtype=seen[0].dtype, device=seen[0].device).repeat_interleave(d // self.heads, 1)
+        keys, values = ([rows @ W[name] for rows in seen] for name in ("W_K", "W_V"))
+        gathered, streams = [], []
+        for i in followed:
+            query = seen[i] @ (W["W_Q"] * (d // self.heads) ** -0.5)
+            scores = []
+            for j in range(i + 1):
+                both = _join(known[i], known[j])
+                product = look_up(query, known[i], both) * look_up(keys[j], known[j], both)
+                scores.append(look_up(product @ head.T, both, AFTER[i]))
+            weights = torch.stack(torch.broadcast_tensors(*scores)).softmax(0) @ head  # (j, M, rows, d)
+            gathered.append(sum(w * look_up(v, at, AFTER[i]) for w, v, at in zip(weights, values, known, strict=False)))
+            streams.append(look_up(seen[i], known[i], AFTER[i]).expand_as(gathered[-1]))
+        # The rows of all positions in one product each: larger products are faster.
+        stream = torch.baddbmm(torch.cat(streams, 1), torch.cat(gathered, 1), W["W_O"])
+        stream = _norm(stream, W["gain_1"], W["shift_1"])
+        stream = torch.baddbmm(stream, torch.relu_(stream @ W["W_in"]), W["W_out"])
+        stream = _norm(stream, W["gain_2"], W["shift_2"])
+        return list(stream.split([rows.shape[1] for rows in gathered], 1))
+
+
+class LookUp:
+    """From rows for the cases that something depends on to rows for what a larger set of things can be."""
+
+    def __init__(self, inputs: Tensor, p: int) -> None:
+        self.index = dict(zip("xy", inputs.unbind(-1), strict=True))
+        self.p = p
+
+    def __call__(self, rows: Tensor, known: str, wanted: str) -> Tensor:
+        """Rows (M, cases of `known`, k) as (M, cases of `wanted`, k); a single row stays one and broadcasts."""
+        if known in (wanted, ""):
+            return rows if known or wanted != "x" else rows.expand(-1, self.p, -1)
+        return rows_of(rows, self.index[known])
+
+
+def _join(one: str, other: str) -> str:
+    return "".join(sorted({*one, *other}))
+
+
+def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    """LayerNorm over the last axis of (M, rows, d), with gain and shift (M, d) of each member."""
+    return torch.addcmul(shift[:, None], torch.nn.functional.layer_norm(x, x.shape[-1:]), gain[:, None])
+
+
+def sinusoids(positions: int, d: int) -> Tensor:
+    """Fixed positions (positions, d): sines in even columns, cosines in odd ones, of ever longer wavelength."""
+    angle = torch.arange(positions)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)

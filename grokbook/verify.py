@@ -1,0 +1,189 @@
+"""Are the stored numbers real? Train runs of a record again and compare them, curve by curve, with what is stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook import records, runner
+from grokbook.experiment import Experiment, Run
+from grokbook.measures import first_step
+
+# What is demanded of a run that was trained again on another machine, device or library version.
+START_TOLERANCE = 1e-4  # relative, of losses at step 0: the same data, split and initial weights
+STEP_TOLERANCE = 1.25  # factor on the range of the stored seeds' steps of 99 %
+ACCURACY_TOLERANCE = 0.05  # added to the range of the stored seeds' last accuracies
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One run trained again beside the stored one.
+
+    Attributes:
+        run: its position in the experiment; ``label`` and ``seed`` are its.
+        difference: the largest in any curve (inf where one has a number and the other none), in ``curve``.
+        stored_step: when the stored run answered 99 % of the test set; ``retrained_step``: when this one did.
+        why: what is beyond the tolerances above; empty if nothing is.
+    """
+
+    run: int
+    label: str
+    seed: int
+    difference: float
+    curve: str
+    stored_step: float
+    retrained_step: float
+    why: str
+
+    @property
+    def identical(self) -> bool:
+        """Whether every stored number came out again, to the last bit that is stored."""
+        return self.difference == 0
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify`` found: a comparison per retrained run, and what differs in machine and versions, if anything."""
+
+    comparisons: list[Comparison]
+    elsewhere: str
+
+    @property
+    def passed(self) -> bool:
+        """On the same machine and versions every bit has to come out again; elsewhere, what the tolerances say."""
+        return all(one.identical or (self.elsewhere and not one.why) for one in self.comparisons)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence, with what was demanded."""
+        count, same = len(self.comparisons), sum(one.identical for one in self.comparisons)
+        word = "verified" if self.passed else "NOT verified"
+        if same == count:
+            return f"{word}: {count} of {count} runs trained again give every stored number, to the last bit"
+        if not self.elsewhere:
+            return (
+                f"{word}: {count - same} of {count} runs differ, and on the machine and versions of the record every "
+                "stored number has to come out again, to the last bit"
+            )
+        good = sum(not one.why for one in self.comparisons)
+        return (
+            f"{word}: {good} of {count} runs agree within the seeds' range ({same} to the last bit). The same bits are "
+            f"promised only where the record was made ({self.elsewhere}); demanded here: losses at step 0 within "
+            f"{START_TOLERANCE:g}, steps of 99 % within the stored seeds' range times {STEP_TOLERANCE:g} either way, "
+            f"last accuracies within it plus {ACCURACY_TOLERANCE:g} either way"
+        )
+
+
+def verify(
+    experiment: Experiment,
+    *,
+    sample: int | None = None,
+    device: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Verification:
+    """Train runs of a stored record again and compare curve by curve.
+
+    On the same machine and library versions the numbers agree to the last bit; elsewhere rounding differs and grows,
+    and what must agree is when runs grok, within the range of the seeds. Whole stacks are trained again, as they were
+    for the record, because products of one member and of many need not round alike.
+
+    Args:
+        experiment: whose record is to be checked.
+        sample: at least how many runs, spread over the record; None is all.
+        device: see ``runner.choose_device``.
+        workers: see ``runner.train``.
+        scheduler: see ``runner.train``.
+
+    Raises:
+        FileNotFoundError: there is no record.
+        LookupError: the stored record is of another recipe.
+        DamagedRecord: the file cannot be trusted.
+    """
+    place = runner.status(experiment)
+    if place.path is None:
+        raise FileNotFoundError(
+            f"{experiment.name}: there is no record to verify; grokbook train {experiment.name} makes one"
+        )
+    stored = records.find(experiment, place.path)
+    device, default, _ = runner.plan(experiment, device)
+    block = int(stored.attrs.get("block", default))
+    count = len(experiment.runs)
+    wanted = set(np.linspace(0, count - 1, min(sample or count, count)).round().astype(int).tolist())
+    chosen = sorted(i for members in experiment.shards(block) if wanted & set(members) for i in members)
+    records.cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=records.cache_folder(), prefix="verify-") as folder:
+        again = runner.train(
+            experiment.select(chosen),
+            block=block,
+            out=Path(folder),
+            device=device,
+            workers=workers,
+            scheduler=scheduler,
+        )
+    keys = ("device", "machine", "torch", "numpy")
+    apart = [
+        f"{stored.attrs[key]} there, {again.attrs[key]} here" for key in keys if stored.attrs[key] != again.attrs[key]
+    ]
+    alike = [
+        [j for j, other in enumerate(experiment.runs) if _condition(other) == _condition(run)]
+        for run in experiment.runs
+    ]
+    comparisons = [
+        compare(again.isel(run=row), stored.isel(run=i), stored.isel(run=alike[i]), i) for row, i in enumerate(chosen)
+    ]
+    return Verification(comparisons, "; ".join(apart))
+
+
+def _condition(run: Run) -> Run:
+    return dataclasses.replace(run, seed=0)
+
+
+def compare(ours: xr.Dataset, theirs: xr.Dataset, seeds: xr.Dataset, position: int) -> Comparison:
+    """A run trained again beside the stored one and the stored runs of its condition, over all seeds."""
+    ours = ours.reindex(step=theirs.step)
+    worst, curve, why = 0.0, "", []
+    for name, values in ours.data_vars.items():
+        if "step" in values.dims:
+            new, old = values.values.astype(np.float32), theirs[name].values
+            gap = np.inf if (np.isnan(new) != np.isnan(old)).any() else np.nanmax(np.abs(new - old), initial=0.0)
+            if gap > worst:
+                worst, curve = float(gap), str(name)
+    for split in ("train", "test"):
+        ours_0, theirs_0 = (float(one[f"{split}_loss"][0]) for one in (ours, theirs))
+        if not np.isclose(ours_0, theirs_0, rtol=START_TOLERANCE, atol=0, equal_nan=True):
+            why.append(f"{split} loss at step 0 is {ours_0:.6g}, stored {theirs_0:.6g}")
+        step = float(first_step(ours[f"{split}_accuracy"], ours.step, 0.99))
+        steps = first_step(seeds[f"{split}_accuracy"], seeds.step, 0.99)
+        if not _within(step, steps, factor=STEP_TOLERANCE):
+            why.append(f"99 % of the {split} set at step {step:g}, stored seeds {_range(steps)}")
+        end, ends = (_last(one[f"{split}_accuracy"]) for one in (ours, seeds))
+        if not _within(float(end[0]), ends, plus=ACCURACY_TOLERANCE):
+            why.append(f"last {split} accuracy {end[0]:.3f}, stored seeds {_range(ends)}")
+    before, now = (float(first_step(one.test_accuracy, one.step, 0.99)) for one in (theirs, ours))
+    return Comparison(position, str(theirs.label.item()), int(theirs.seed), worst, curve, before, now, "; ".join(why))
+
+
+def _within(value: float, stored: NDArray[np.float64], factor: float = 1.0, plus: float = 0.0) -> bool:
+    """Whether a value lies in the range of the stored ones, widened; nan (never) where one of them is."""
+    met = stored[np.isfinite(stored)]
+    if np.isnan(value) or not len(met):
+        return bool(np.isnan(value) and len(met) < len(stored))
+    return bool(met.min() / factor - plus <= value <= met.max() * factor + plus)
+
+
+def _range(stored: NDArray[np.float64]) -> str:
+    low, high = ("never" if np.isnan(end) else f"{end:.4g}" for end in (np.sort(stored)[0], np.sort(stored)[-1]))
+    return low if low == high else f"{low} to {high}"
+
+
+def _last(curves: xr.DataArray) -> NDArray[np.float64]:
+    """The last number of each curve: (..., step) without the step."""
+    values = np.atleast_2d(curves.values).astype(float)
+    return np.array([([np.nan, *row[np.isfinite(row)]])[-1] for row in values])

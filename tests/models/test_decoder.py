@@ -1,0 +1,109 @@
+"""The fast decoder against its textbook twin, in double precision and member by member."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from grokbook import engine
+from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.models.decoder import Decoder, sinusoids
+from grokbook.optim import AdamW
+from grokbook.tasks import ModularTask
+from tests import textbook_decoder as textbook
+
+P, D, SAMPLES = 7, 12, 23
+MODELS = [Decoder(P, D, layers, heads) for layers, heads in ((1, 3), (2, 4), (3, 1))]
+each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.layers} layers, {model.heads} heads")
+
+
+def ensemble(model: Decoder, members: int) -> dict[str, Tensor]:
+    """Members of different seeds, in float64, with large scores and with gains and shifts that matter."""
+    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
+    params = {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
+    generator = torch.Generator().manual_seed(7)
+    for name, value in params.items():
+        if name.startswith(("gain", "shift")):
+            value += torch.randn(value.shape, generator=generator, dtype=torch.float64) / 2
+    params["W_Q"] *= 3
+    return {name: value.requires_grad_() for name, value in params.items()}
+
+
+def twin(model: Decoder, params: dict[str, Tensor], member: int) -> textbook.Decoder:
+    net = textbook.Decoder(model.p, model.d_model, model.layers, model.heads).double()
+    net.position.copy_(sinusoids(4, model.d_model).double())  # to the last bit, for the comparison at 1e-12
+    return textbook.load(net, params, member)
+
+
+def assert_same(ours: Tensor, plain: Tensor) -> None:
+    torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12 * plain.abs().max().item())
+
+
+@each_model
+@pytest.mark.parametrize("members", [1, 3])
+def test_outputs_and_gradients_equal_the_textbook(model: Decoder, members: int) -> None:
+    params = ensemble(model, members)
+    pairs = torch.randint(P, (members, SAMPLES, 2), generator=torch.Generator().manual_seed(99))
+    labels = pairs.sum(-1) % P
+    outputs = model(params, pairs)
+    loss = engine.sample_losses(outputs, labels, "cross_entropy").mean(-1).sum()
+    gradients = dict(zip(params, torch.autograd.grad(loss, [*params.values()]), strict=True))
+    for member in range(members):
+        net = twin(model, params, member)
+        expected = net(pairs[member])
+        assert expected.std() > 0.05  # else agreement would mean little
+        assert_same(outputs[member], expected)
+        nn.functional.cross_entropy(expected, labels[member]).backward()
+        for name, parameter in textbook.named(net):
+            assert parameter.grad is not None and parameter.grad.abs().max() > 0
+            assert_same(textbook.one(gradients, name, member), parameter.grad)
+
+
+@each_model
+def test_twenty_steps_of_the_engine_follow_torch_optim(model: Decoder) -> None:
+    run = Run(ModularTask(P, "n - m", 0.6), model, AdamW(0.01, 1.0, (0.9, 0.98)), 20, 3, "cross_entropy", 8)
+    whole = Experiment("test/decoder", (run,), Schedule(log=2))
+    training = engine.Training.start(whole, torch.device("cpu"), torch.float64)
+    start = {name: value.clone() for name, value in training.state.params.items()}
+    net = twin(model, start, 0)
+    optimizer = torch.optim.AdamW(net.parameters(), 0.01, (0.9, 0.98), weight_decay=1.0)
+    for _ in range(run.steps):
+        pairs, labels, _ = training.state.batch()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(pairs[0]), labels[0]).backward()
+        optimizer.step()
+        training.state.update()
+    assert (training.state.params["W_U"] - start["W_U"]).abs().max() > 0.05
+    for name, parameter in textbook.named(net):
+        ours = textbook.one(training.state.params, name, 0)
+        torch.testing.assert_close(ours, parameter.detach(), rtol=1e-8, atol=1e-9)
+
+
+def test_positions_are_those_of_the_textbook() -> None:
+    torch.testing.assert_close(sinusoids(4, D), textbook.Decoder(P, D, 1, 1).position, rtol=1e-6, atol=1e-7)
+
+
+def test_the_paper_counts_about_four_hundred_thousand_parameters_besides_embedding_and_output() -> None:
+    params = Decoder(97).init(torch.Generator())
+    assert sum(value.numel() for name, value in params.items() if name not in ("W_E", "W_U")) == 394_240
+
+
+def test_init_is_that_of_torch_and_depends_on_the_generator_alone() -> None:
+    one, again, other = (Decoder(97).init(torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    plain = textbook.Decoder(97, 128, 2, 4)
+    for name, parameter in textbook.named(plain):
+        ours = textbook.one({key: value[None] for key, value in one.items()}, name, 0)
+        assert ours.shape == parameter.shape and ours.dtype == torch.float32
+        assert ours.std().item() == pytest.approx(parameter.std().item(), rel=0.03)
+    assert all(torch.equal(value, again[name]) for name, value in one.items())
+    assert not torch.equal(one["W_E"], other["W_E"])
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [({"p": 1}, "p = 1"), ({"heads": 3}, "heads = 3"), ({"d_model": 9, "heads": 3}, "even"), ({"layers": 0}, "layers")],
+)
+def test_impossible_sizes_are_refused(arguments: dict, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Decoder(**{"p": 97} | arguments)

@@ -1,0 +1,108 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from grokbook import records, runner
+from grokbook.__main__ import main
+from grokbook.verify import _last, _range, _within, verify
+from tests.test_runner import own_cache, tiny  # noqa: F401 (a fixture that every test here uses)
+
+
+def alter(change):
+    """Put a changed record where the true one was."""
+    path = records.cached_path(tiny())
+    records.save(change(records.load(path)), path)
+
+
+def made_elsewhere(record):
+    return record.assign_attrs(machine="another machine")
+
+
+def test_a_retrained_record_is_identical_to_the_last_bit():
+    runner.train(tiny(), workers=1)
+    found = verify(tiny(), workers=1)
+    assert found.passed and [one.identical for one in found.comparisons] == [True] * 3
+    assert found.verdict == "verified: 3 of 3 runs trained again give every stored number, to the last bit"
+
+
+def test_one_altered_number_is_found_where_the_same_bits_are_promised():
+    runner.train(tiny(), workers=1, block=1)
+
+    def by_half(record):
+        record.test_loss[1, 2] += 0.5
+        return record
+
+    alter(by_half)
+    found = verify(tiny(), sample=3, workers=1)
+    assert [one.identical for one in found.comparisons] == [True, False, True] and not found.passed
+    assert found.comparisons[1].curve == "test_loss"
+    assert found.comparisons[1].difference == pytest.approx(0.5, rel=1e-5)
+    assert "NOT verified: 1 of 3 runs differ" in found.verdict
+
+
+def test_a_sample_trains_whole_stacks_again_as_they_were():
+    runner.train(tiny(seeds=6), workers=1, block=2)
+    found = verify(tiny(seeds=6), sample=1, workers=1)
+    assert [one.run for one in found.comparisons] == [0, 1] and found.passed
+
+
+def test_elsewhere_small_differences_pass_and_the_verdict_says_what_was_demanded():
+    runner.train(tiny(), workers=1)
+
+    def rounded(record):
+        record["train_loss"] = record.train_loss * (1 + 1e-6)
+        return made_elsewhere(record)
+
+    alter(rounded)
+    found = verify(tiny(), workers=1)
+    assert found.passed and not any(one.identical for one in found.comparisons)
+    assert "another machine there" in found.verdict and "within 0.0001" in found.verdict
+
+
+@pytest.mark.parametrize(
+    "name, position, value, told",
+    [
+        ("train_loss", 0, 9.0, "train loss at step 0"),
+        ("test_accuracy", -1, 0.9, "last test accuracy"),
+        ("train_accuracy", 1, 1.0, "99 % of the train set at step nan, stored seeds 1"),
+    ],
+)
+def test_elsewhere_what_is_beyond_the_seeds_range_fails_and_is_named(name, position, value, told):
+    runner.train(tiny(), workers=1)
+
+    def other(record):
+        record[name][:, position] = value
+        return made_elsewhere(record)
+
+    alter(other)
+    found = verify(tiny(), workers=1)
+    assert not found.passed and all(told in one.why for one in found.comparisons)
+
+
+def test_the_range_of_the_seeds_is_that_of_the_condition():
+    assert _within(90.0, np.array([100.0, 200.0]), factor=1.25) and not _within(79.0, np.array([100.0]), factor=1.25)
+    assert _within(np.nan, np.array([100.0, np.nan])) and not _within(np.nan, np.array([100.0]))
+    assert not _within(100.0, np.array([np.nan])) and _range(np.array([np.nan, 5.0])) == "5 to never"
+    whole = dataclasses.replace(tiny(), runs=(*tiny().runs, *tiny(width=9).runs))
+    runner.train(whole, workers=1)
+    assert verify(whole, workers=1).passed
+    assert _last(records.load(records.cached_path(whole)).train_loss).shape == (6,)
+
+
+def test_without_a_record_it_says_how_to_make_one():
+    with pytest.raises(FileNotFoundError, match="grokbook train test/tiny"):
+        verify(tiny())
+
+
+def test_the_command_prints_a_verdict_and_fails_with_it(monkeypatch, capsys):
+    import grokbook.__main__ as command
+
+    monkeypatch.setattr(command, "experiments", lambda prefix=None: {"test/tiny": tiny})
+    runner.train(tiny(), workers=1)
+    assert main(["verify", "test/tiny", "--sample", "1", "--workers", "1"]) == 0
+    assert "test/tiny verified: 3 of 3 runs" in capsys.readouterr().out
+    alter(lambda record: record.assign(train_loss=record.train_loss + 1))
+    with pytest.raises(SystemExit):
+        main(["verify", "test/tiny", "--workers", "1"])
+    assert "test/tiny NOT verified" in capsys.readouterr().out
