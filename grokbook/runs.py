@@ -40,9 +40,9 @@ def regular_steps(record: xr.Dataset) -> xr.Dataset:
 
 def median(values: ArrayLike) -> float:
     """The median of the finite values; nan if there is none."""
-    values = np.asarray(values, float).ravel()
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) else float("nan")
+    known = np.asarray(values, float).ravel()
+    known = known[np.isfinite(known)]
+    return float(np.median(known)) if len(known) else float("nan")
 
 
 def last(record: xr.Dataset, name: str) -> Array:

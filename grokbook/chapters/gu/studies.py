@@ -226,7 +226,8 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     names = ("U", "L", "onset", "coverage", "coverage_grid", "mirror")
     places = ("inside", "outside", "inside_mirrored", "inside_unmirrored", "mirrored", "unmirrored")
     found = {name: np.full((len(labels), len(seeds)), np.nan) for name in (*names, *places)}
-    columns: dict[str, list[object]] = {name: [] for name in ("kind", "size", "share", "paper_U", "paper_L", "paper_onset")}
+    kept = ("kind", "size", "share", "paper_U", "paper_L", "paper_onset")
+    columns: dict[str, list[object]] = {name: [] for name in kept}
     late = {place: settled(record, f"accuracy_{place}") for place in places}
     t_fit, steps = fitted(even), even.step.values
     for row, label in enumerate(labels):
@@ -241,7 +242,7 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
                 found["onset"][at] = steps[after][np.argmax(level > level[top] / 2)]
             for place in places:
                 found[place][at] = late[place][run]
-            mask, hole = mask_of(record, run), hole_of(record, run)
+            mask, hole = mask_of(record, int(run)), hole_of(record, int(run))
             answers = modular_function(str(record.f.values[run]), len(mask))
             found["coverage"][at] = theory.same_class_coverage(mask, answers, BEST_D)
             found["coverage_grid"][at] = theory.same_class_coverage(mask, answers, 26, torus=False)
@@ -257,6 +258,25 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     variables = {name: (("row", "seed"), values) for name, values in found.items()}
     coords = {"row": labels, "seed": seeds, **{name: ("row", values) for name, values in columns.items()}}
     return xr.Dataset(variables, coords, {"p": len(mask), "scale": record.attrs["scale"]})
+
+
+def two_vocabularies(record: xr.Dataset) -> xr.Dataset:
+    """Earlier appendix F: sizes of the two operands' embeddings at each snapshot of the first run.
+
+    ``diameter_a``, ``diameter_b`` and ``union``, the largest distances; ``set_distance``, the least between the two;
+    ``neighbour``, the mean distance of consecutive residues (MED), and ``ratio``, that over the mean diameter.
+    """
+    p, offset = int(record.p.values[0]), int(record.offset.values[0])
+    rows = []
+    for table in record.W_E.values[0].astype(float):
+        a, b = measures.embedding_blocks(table, p, offset)
+        apart = [np.linalg.norm(x[:, None] - y, axis=-1) for x, y in ((a, a), (b, b), (a, b))]
+        med = float(measures.published_med(a, b))
+        first, second = float(apart[0].max()), float(apart[1].max())
+        union = max(first, second, float(apart[2].max()))
+        rows.append((first, second, union, float(apart[2].min()), med, 2 * med / (first + second)))
+    names = ("diameter_a", "diameter_b", "union", "set_distance", "neighbour", "ratio")
+    return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})
 
 
 SYMMETRIES = {  # moves under which each function keeps its answer, as theory.symmetry_orbits reads them
@@ -291,6 +311,16 @@ TRACKED = (
 )  # fmt: skip
 
 
+def by_prime(records: Records) -> dict[int, xr.Dataset]:
+    """The runs of figure 5 at hand, by modulus."""
+    found = {}
+    for name in ("base", "primes", "largest_prime"):
+        if name in records:
+            for p in np.unique(records[name].p.values):
+                found[int(p)] = select(records[name], p=int(p))
+    return dict(sorted(found.items()))
+
+
 def special(records: Records) -> xr.Dataset | None:
     """`tracking` of every run of the chapter, side by side; None if no record is at hand.
 
@@ -302,19 +332,35 @@ def special(records: Records) -> xr.Dataset | None:
             part = tracking(records[name])
             final = last(records[name], "test_accuracy")
             parts.append(part.assign_coords(experiment=("run", [name] * part.sizes["run"]), final=("run", final)))
-    return xr.concat(parts, "run") if parts else None
+    if not parts:
+        return None
+    scale = "reduced" if any(records[name].attrs["scale"] == "reduced" for name in TRACKED if name in records) else "full"
+    return xr.concat(parts, "run").assign_attrs(scale=scale)
 
 
 # --------------------------------------------------------------------------------------------- without any training
+
+def masks(p: int, train_fraction: float = 0.3) -> xr.Dataset:
+    """Figure 3: a random training set, one without a square and one without a strip, (hole, i, j), as k = t = 40."""
+    size = round(40 * p / 97)
+    holes = {"random": None, f"square, k = {size}": "square", f"strip, t = {size}": "strip"}
+    drawn = [
+        theory.draw_training_mask(
+            p, train_fraction, holed=None if kind is None else theory.hole(kind, p, size), generator=0
+        )
+        for kind in holes.values()
+    ]
+    return xr.Dataset({"trained": (("hole", "i", "j"), np.array(drawn))}, {"hole": list(holes)}, {"size": size})
+
 
 DIAMONDS = (2, 3, 4, 5, 6)
 
 
 def coverage(p: int, draws: int = 200) -> xr.Dataset:
-    """Theorem 3.12 for k = 2 to 6: the printed bound beside what happens, (k, surface) with surface torus or grid.
+    """Theorem 3.12 for k = 2 to 6: the printed bound beside what happens, (k, surface) surface torus or grid.
 
-    ``bound`` (k); ``threshold``, where one uncovered point is expected; ``half`` and ``most``, where all is covered with
-    probability 0.5 and 0.95 (simulated); ``expected``, E[prop] at alpha = 0.3; ``uncovered`` (k, surface, fraction).
+    ``bound`` (k); ``threshold``, where one uncovered point is expected; ``half`` and ``most``, where all is covered
+    with probability 0.5 and 0.95 (simulated); ``expected``, E[prop] at alpha = 0.3; ``uncovered`` (k, surface, fraction).
     """
     surfaces = ("torus", "grid")
     fractions = np.linspace(0.02, 0.98, 97)
@@ -526,6 +572,7 @@ def study(name: str, p: int, train_fraction: float = 0.3) -> xr.Dataset:
 
 
 STUDIES = {
+    "masks": masks,
     "coverage": lambda p, alpha: coverage(p),
     "same_class": lambda p, alpha: same_class(p, alpha),
     "separability": lambda p, alpha: separability(),
