@@ -1,0 +1,1107 @@
+"""What Gu et al. claim, in both versions, with criteria written down before anything was trained, and their checks.
+
+The criteria hold for the papers' settings; at other parameters they are applied unchanged. Where several seeds were
+trained, a rule must hold for the median seed. A rule about when something happens counts a run in which it never does as
+infinitely late. Claims about MED are held to what the paper says of it and, apart, to whether a control does as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from grokbook.chapters.gu import studies, theory
+from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
+from grokbook.chapters.gu.studies import Array, never_median, reached
+from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
+from grokbook.runs import conditions, last, median, regular_steps, select
+
+Check = Callable[[Records], Verdict]
+CLAIMS: list[Claim] = []
+
+
+def claim(
+    id: str, figure: str, statement: str, *, expected: str, criterion: str, needs: tuple[str, ...]
+) -> Callable[[Check], Check]:
+    """Decorator: enter a check into ``CLAIMS``."""
+
+    def register(check: Check) -> Check:
+        CLAIMS.append(Claim(id, figure, statement, expected, criterion, needs, check))
+        return check
+
+    return register
+
+
+def at_step(value: float) -> str:
+    """A time in words: a step, or "never"."""
+    return number(value) if np.isfinite(value) else "never"
+
+
+def _seeds(record: xr.Dataset) -> int:
+    return len(np.unique(record.seed.values))
+
+
+# ----------------------------------------------------------------------------------------------------------- baseline
+
+
+@claim(
+    "base",
+    "Sec. 6.1",
+    "With a random 30 % of the pairs test accuracy starts to rise around step 5000 and ends at 1.",
+    expected="onset near 5000, final accuracy 1",
+    criterion="median t_0.5 in [2500, 9000]; median final accuracy ≥ 0.99; median t_fit ≤ 500",
+    needs=("base",),
+)
+def _base(records: Records) -> Verdict:
+    record = records["base"]
+    half, fit, final = reached(record, 0.5), studies.fitted(record), last(record, "test_accuracy")
+    return Verdict(
+        outcome(2500 <= never_median(half) <= 9000, median(final) >= 0.99, never_median(fit) <= 500),
+        f"t_fit {at_step(never_median(fit))}, t_0.5 {at_step(never_median(half))}, final accuracy {number(median(final))}",
+        **spread(half),
+        of="t_0.5",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ holes and symmetries
+
+
+@claim(
+    "fig3",
+    "Fig. 3",
+    "The training sets: a random one, one that leaves out a square, one that leaves out a strip.",
+    expected="a fraction α of all pairs, none in the hole",
+    criterion="exact: floor(α p²) trained pairs or all that the hole leaves; none in the hole; the square's mirror is the "
+    "square, of the strip's only (t + 1)² pairs stay in it",
+    needs=("masks",),
+)
+def _fig3(records: Records) -> Verdict:
+    study = records["masks"]
+    size, p = study.attrs["size"], study.sizes["i"]
+    free = {"square": p * p - (size + 1) ** 2, "strip": p * p - (size + 1) * p}
+    trained = study.trained.values.sum((1, 2))
+    allowed = theory.training_size(p, 0.3)
+    square, strip = (theory.hole(kind, p, size) for kind in ("square", "strip"))
+    return Verdict(
+        outcome(
+            trained[0] == allowed,
+            trained[1] == min(allowed, free["square"]) and trained[2] == min(allowed, free["strip"]),
+            not (study.trained.values[1] & square).any() and not (study.trained.values[2] & strip).any(),
+            bool((square == square.T).all()) and int((strip & strip.T).sum()) == (size + 1) ** 2,
+        ),
+        f"{trained[0]:,}, {trained[1]:,} and {trained[2]:,} trained pairs; holes of {square.sum():,} and {strip.sum():,}",
+    )
+
+
+def _rows(study: xr.Dataset, kind: str) -> xr.Dataset:
+    return study.isel(row=np.flatnonzero(study.kind.values == kind)).sortby("size")
+
+
+def _over_seeds(values: xr.DataArray) -> Array:
+    """(row,) medians over the seeds that have a value."""
+    return np.array([median(row) for row in values.values])
+
+
+def _table_claims(name: str, study: str, words: str) -> None:
+    """The rules of Table 1, for one way of drawing the training set."""
+
+    @claim(
+        f"{name}-order",
+        "Table 1",
+        f"The larger the hole, the lower the ceiling of test accuracy ({words}).",
+        expected="ρ = −1 for squares, −1 for strips",
+        criterion="Spearman(size, U) ≤ −0.9 over the squares and over the strips",
+        needs=(study,),
+    )
+    def _order(records: Records) -> Verdict:
+        found = {
+            kind: studies.spearman(rows["size"].values, _over_seeds(rows.U))
+            for kind in theory.HOLES
+            for rows in [_rows(records[study], kind)]
+        }
+        held = [value <= -0.9 for value in found.values()]
+        told = ", ".join(f"{kind}s {number(value)}" for kind, value in found.items())
+        return Verdict(outcome(*held), f"ρ: {told}", n=records[study].sizes["seed"])
+
+    @claim(
+        f"{name}-values",
+        "Table 1",
+        f"The values of U-Acc ({words}).",
+        expected="0.99 to 0.57 for squares, 0.90 to 0.08 for strips",
+        criterion="|U − paper| ≤ 8 points in at least 8 of 11 rows",
+        needs=(study,),
+    )
+    def _values(records: Records) -> Verdict:
+        rows = records[study]
+        gap = np.abs(_over_seeds(rows.U) - rows.paper_U.values)
+        close = int((gap <= 0.08).sum())
+        return Verdict(
+            outcome(close >= 8),
+            f"{close} of {np.isfinite(rows.paper_U.values).sum()} rows; largest gap {100 * np.nanmax(gap, initial=0):.0f} points",
+            n=rows.sizes["seed"],
+            median=median(100 * gap),
+            low=float(np.nanmin(100 * gap, initial=np.inf)),
+            high=float(np.nanmax(100 * gap, initial=0)),
+            of="gap in points over rows",
+        )
+
+    @claim(
+        f"{name}-places",
+        "Table 1",
+        f"What is lost is lost in the hole ({words}).",
+        expected="all right outside",
+        criterion="for squares of k ≥ 40 (of 97): accuracy outside ≥ 0.97 and inside ≤ 0.6",
+        needs=(study,),
+    )
+    def _places(records: Records) -> Verdict:
+        rows = _rows(records[study], "square")
+        large = np.flatnonzero(rows["size"].values >= round(40 * rows.attrs["p"] / 97))
+        outside, inside = (_over_seeds(rows[place])[large] for place in ("outside", "inside"))
+        return Verdict(
+            outcome(bool((outside >= 0.97).all()), bool((inside <= 0.6).all())),
+            f"outside at least {number(np.nanmin(outside, initial=1))}, inside at most {number(np.nanmax(inside, initial=0))}",
+            n=rows.sizes["seed"],
+        )
+
+
+_table_claims("table1", "table_1", "split of the scripts")
+
+
+@claim(
+    "table1-67",
+    "Table 1",
+    "With the widest strip there is no grokking.",
+    expected="U = 0.076",
+    criterion="U < 0.15 at t = 67 (of 97)",
+    needs=("table_1",),
+)
+def _table_67(records: Records) -> Verdict:
+    rows = _rows(records["table_1"], "strip")
+    value = rows.U.values[-1]
+    return Verdict(outcome(median(value) < 0.15), f"U = {number(median(value))}", **spread(value), of="U")
+
+
+@claim(
+    "table1-L",
+    "Table 1",
+    "After the ceiling is reached accuracy oscillates below it, by 2 to 16 points.",
+    expected="L ≥ U − 16 points",
+    criterion="L ≥ U − 15 points in every row",
+    needs=("table_1",),
+)
+def _table_L(records: Records) -> Verdict:
+    rows = records["table_1"]
+    fall = 100 * (_over_seeds(rows.U) - _over_seeds(rows.L))
+    return Verdict(outcome(bool((fall <= 15).all())), f"largest fall {number(float(np.nanmax(fall)))} points",
+                   **spread(fall), of="fall in points over rows")  # fmt: skip
+
+
+_table_claims("table1-text", "table_1_text", "split of the text")
+
+
+@claim(
+    "th310",
+    "Th. 3.10",
+    "A test pair can only be right if a training pair of its class lies within a distance D.",
+    expected="one D for the whole of Table 1",
+    criterion="one D predicts the paper's U of all rows with an error of at most 5 points (rms)",
+    needs=("same_class",),
+)
+def _th310(records: Records) -> Verdict:
+    study = records["same_class"]
+    found = {}
+    for name, kinds in (("squares", ("square",)), ("strips", ("strip",)), ("all rows", ("square", "strip"))):
+        chosen = np.isin(study.kind.values, kinds)
+        covered = study.coverage.mean("seed").sel(surface="torus").values[chosen]
+        errors = 100 * theory.coverage_errors(covered, study.U.values[chosen])
+        found[name] = (float(errors.min()), int(study.D.values[errors.argmin()]))
+    told = ", ".join(f"{name} {error:.1f} points at D = {D}" for name, (error, D) in found.items())
+    needed = study.matching.median("seed").values
+    return Verdict(
+        outcome(found["all rows"][0] <= 5),
+        f"best single D: {told}; row by row D from {number(needed.min())} to {number(needed.max())}",
+        **spread(needed),
+        of="D that gives a row's U",
+    )
+
+
+@claim(
+    "fig4-rise",
+    "Fig. 4",
+    "The ceiling for x² + xy + y² rises with the training fraction.",
+    expected="rises",
+    criterion="the best smoothed accuracy A increases from each fraction to the next",
+    needs=("fractions",),
+)
+def _fig4_rise(records: Records) -> Verdict:
+    alphas, tops = _ceilings(records["fractions"], 1)
+    return Verdict(outcome(bool((np.diff(tops) > 0).all())), _pairs("A", alphas, tops), n=_seeds(records["fractions"]))
+
+
+@claim(
+    "fig4-constant",
+    "Fig. 4",
+    "The number of right answers stays the same: more data does not help.",
+    expected="A (1 − α) constant",
+    criterion="largest / smallest A (1 − α) ≤ 1.25 over the paper's fractions 0.5, 0.6, 0.7",
+    needs=("fractions",),
+)
+def _fig4_constant(records: Records) -> Verdict:
+    alphas, tops = _ceilings(records["fractions"], 0.75)
+    rest = tops * (1 - alphas)
+    return Verdict(
+        outcome(float(rest.max() / rest.min()) <= 1.25),
+        f"{_pairs('A (1 − α)', alphas, rest)}; ratio {number(float(rest.max() / rest.min()))}",
+        n=_seeds(records["fractions"]),
+    )
+
+
+@claim(
+    "fig4-mirror",
+    "Fig. 4",
+    "Ours: what is right are the pairs (i, j) whose mirror (j, i) was trained, and nothing else.",
+    expected="(not in the paper)",
+    criterion="at the smallest fraction accuracy ≥ 0.9 on mirrored test pairs and ≤ 0.3 on the others",
+    needs=("fractions",),
+)
+def _fig4_mirror(records: Records) -> Verdict:
+    record = records["fractions"]
+    least = select(record, train_fraction=float(record.train_fraction.values.min()))
+    with_mirror, without = (studies.settled(least, f"accuracy_{name}") for name in ("mirrored", "unmirrored"))
+    return Verdict(
+        outcome(median(with_mirror) >= 0.9, median(without) <= 0.3),
+        f"mirrored {number(median(with_mirror))}, others {number(median(without))}",
+        **spread(with_mirror - without),
+        of="difference",
+    )
+
+
+@claim(
+    "fig4-more",
+    "Fig. 4",
+    "The form x² + xy + y² never generalises, whatever the fraction.",
+    expected="accuracy never reaches 1",
+    criterion="best smoothed accuracy < 0.9 + 0.1 × (share of mirrored pairs) at the largest fraction",
+    needs=("fractions",),
+)
+def _fig4_more(records: Records) -> Verdict:
+    record = records["fractions"]
+    most = select(record, train_fraction=float(record.train_fraction.values.max()))
+    alpha, p = float(most.train_fraction.values[0]), int(most.p.values[0])
+    known = studies.symmetry_share(str(most.f.values[0]), p, alpha, ["mirror"])
+    top, without = studies.best(most), studies.settled(most, "accuracy_unmirrored")
+    return Verdict(
+        outcome(median(top) < 0.9 + 0.1 * known),
+        f"at α = {alpha:g}: {number(median(top))} overall, {number(median(without))} of pairs without a trained mirror",
+        **spread(top),
+        of="accuracy",
+    )
+
+
+def _ceilings(record: xr.Dataset, most: float) -> tuple[Array, Array]:
+    """Fractions up to ``most`` and the median best accuracy at each."""
+    groups = [(float(runs.train_fraction.values[0]), runs) for _, runs in conditions(record)]
+    groups = sorted((one for one in groups if one[0] <= most), key=lambda one: one[0])
+    return np.array([alpha for alpha, _ in groups]), np.array([median(studies.best(runs)) for _, runs in groups])
+
+
+def _pairs(name: str, alphas: Array, values: Array) -> str:
+    told = ", ".join(f"{number(float(value))} at {alpha:g}" for alpha, value in zip(alphas, values, strict=True))
+    return f"{name}: {told}"
+
+
+@claim(
+    "dnn-form",
+    "Sec. 6.1",
+    "A network with two hidden layers fails on x² + xy + y²: accuracy stays around 0.01.",
+    expected="0.01",
+    criterion="best test accuracy ≤ 0.05 at α = 0.3 and 0.5, with train accuracy 1",
+    needs=("dnn",),
+)
+def _dnn_form(records: Records) -> Verdict:
+    runs = select(records["dnn"], f=QUADRATIC)
+    few = runs.isel(run=np.flatnonzero(runs.train_fraction.values <= 0.5))
+    top, fit = studies.best(few), last(few, "train_accuracy")
+    by_alpha = {
+        float(alpha): median(studies.best(select(runs, train_fraction=float(alpha))))
+        for alpha in np.unique(runs.train_fraction.values)
+    }
+    told = ", ".join(f"{number(value)} at α = {alpha:g}" for alpha, value in by_alpha.items())
+    return Verdict(
+        outcome(bool((top <= 0.05).all()) and bool((fit >= 0.999).all())), f"best: {told}", **spread(top), of="accuracy"
+    )
+
+
+@claim(
+    "dnn-sum",
+    "Sec. 6.1",
+    "The same network works on functions of a linear structure.",
+    expected="grokking",
+    criterion="x + y at α = 0.5 reaches test accuracy ≥ 0.9",
+    needs=("dnn",),
+)
+def _dnn_sum(records: Records) -> Verdict:
+    top = studies.best(select(select(records["dnn"], f="n + m"), train_fraction=0.5))
+    return Verdict(outcome(median(top) >= 0.9), f"best {number(median(top))}", **spread(top), of="accuracy")
+
+
+# ------------------------------------------------------------------------------------------------------------- fig. 5
+
+
+def _tracked(record: xr.Dataset, kind: str) -> dict[str, float]:
+    """Median over seeds of a column of ``studies.tracking``, by quantity."""
+    table = studies.tracking(record)[kind]
+    return {str(name): median(table.sel(measure=name).values) for name in table.measure.values}
+
+
+RIVALS = ("med_permuted", "embedding_norm", "total_norm")
+FIG5 = ("base", "primes", "largest_prime")
+
+
+@claim(
+    "fig5-follows",
+    "Fig. 5",
+    "MED and the test loss change together, for all four primes.",
+    expected="consistent trends",
+    criterion="after t_fit, Spearman(MED, test loss) ≥ 0.8 for at least 3 of 4 primes (median seed)",
+    needs=FIG5,
+)
+def _fig5_follows(records: Records) -> Verdict:
+    tables = {p: studies.tracking(runs).correlation.sel(measure="med_M1").values for p, runs in _primes(records)}
+    found = {p: median(values) for p, values in tables.items()}
+    high = [value >= 0.8 for value in found.values()]
+    told = ", ".join(f"p = {p}: {number(value)}" for p, value in found.items())
+    return Verdict(
+        outcome(sum(high) >= 0.75 * len(high)) if sum(high) in (0, len(high)) or sum(high) >= 3 else "partly",
+        f"ρ {told}",
+        **spread(np.concatenate(list(tables.values()))),
+        of="ρ over runs",
+    )
+
+
+def _primes(records: Records) -> Sequence[tuple[int, xr.Dataset]]:
+    return list(studies.by_prime(records).items())
+
+
+@claim(
+    "fig5-increments",
+    "Fig. 5, earlier Fig. 4",
+    "Increments of MED and of the test loss have the same sign.",
+    expected="same sign",
+    criterion="sign agreement ≥ 0.75 of smoothed 100-step increments and ≥ 0.6 of single steps (median over primes)",
+    needs=FIG5,
+)
+def _fig5_increments(records: Records) -> Verdict:
+    smooth = [_tracked(runs, "agreement")["med_M1"] for _, runs in _primes(records)]
+    raw = [_tracked(runs, "agreement_raw")["med_M1"] for _, runs in _primes(records)]
+    return Verdict(
+        outcome(median(np.array(smooth)) >= 0.75, median(np.array(raw)) >= 0.6),
+        f"smoothed {number(median(np.array(smooth)))}, single steps {number(median(np.array(raw)))}",
+        **spread(smooth),
+        of="agreement over primes",
+    )
+
+
+@claim(
+    "fig5-below",
+    "Earlier Fig. 4",
+    "Grokking comes when MED falls below its starting value.",
+    expected="at t_0.5",
+    criterion="the first time MED is below its start after t_fit is within a factor of 1.5 of t_0.5, for 3 of 4 primes",
+    needs=FIG5,
+)
+def _fig5_below(records: Records) -> Verdict:
+    found = {
+        p: (never_median(studies.below_start(runs)), never_median(reached(runs, 0.5))) for p, runs in _primes(records)
+    }
+    close = [1 / 1.5 <= below / half <= 1.5 for below, half in found.values() if np.isfinite([below, half]).all()]
+    told = ", ".join(f"p = {p}: {at_step(below)} and {at_step(half)}" for p, (below, half) in found.items())
+    return Verdict(outcome(sum(close) >= 0.75 * len(found)), f"below its start and t_0.5: {told}", n=len(found))
+
+
+@claim(
+    "fig5-special",
+    "Fig. 5",
+    "MED says more than that weights shrink.",
+    expected="a measure of uniformity",
+    criterion="ρ(MED) − largest ρ of (permuted MED, embedding norm, total weight norm) ≥ 0.05, median over primes",
+    needs=FIG5,
+)
+def _fig5_special(records: Records) -> Verdict:
+    leads, told = [], []
+    for p, runs in _primes(records):
+        found = _tracked(runs, "correlation")
+        rival = max(RIVALS, key=lambda name: found[name])
+        leads.append(found["med_M1"] - found[rival])
+        told.append(f"p = {p}: {number(found['med_M1'])} against {number(found[rival])} ({studies.TRACKERS[rival]})")
+    return Verdict(outcome(median(np.array(leads)) >= 0.05), "; ".join(told), **spread(leads), of="lead")
+
+
+@claim(
+    "fig5-sooner",
+    "Fig. 5, earlier Fig. 4",
+    "Larger primes grok sooner: p = 47 needs more than 10,000 steps, p = 379 one or two thousand.",
+    expected="falls with p",
+    criterion="median t_0.9 decreases strictly with p",
+    needs=FIG5,
+)
+def _fig5_sooner(records: Records) -> Verdict:
+    found = {p: never_median(reached(runs, 0.9)) for p, runs in _primes(records)}
+    times = list(found.values())
+    falling = all(a > b for a, b in zip(times, times[1:], strict=False))
+    return Verdict(outcome(falling), "; ".join(f"p = {p}: {at_step(t)}" for p, t in found.items()), n=len(found))
+
+
+# ------------------------------------------------------------------------------------------- overlap, start, depth, width
+
+
+def _follow(record: xr.Dataset) -> dict[str, float]:
+    return {label: _tracked(runs, "correlation")["med_M1"] for label, runs in conditions(record)}
+
+
+def _listed(found: dict[str, float], show: Callable[[float], str] = number) -> str:
+    return ", ".join(f"{label}: {show(value)}" for label, value in found.items())
+
+
+@claim(
+    "overlap-slower",
+    "Earlier Fig. 3",
+    "Grokking slows down as the operands share fewer tokens.",
+    expected="slower with k",
+    criterion="median t_0.5 strictly increasing in k (never counts as infinite)",
+    needs=("overlap",),
+)
+def _overlap(records: Records) -> Verdict:
+    found = {label: never_median(reached(runs, 0.5)) for label, runs in conditions(records["overlap"])}
+    times = list(found.values())
+    rising = all(a < b for a, b in zip(times, times[1:], strict=False))
+    return Verdict(outcome(rising), f"t_0.5: {_listed(found, at_step)}", n=_seeds(records["overlap"]))
+
+
+@claim(
+    "overlap-med",
+    "Earlier Fig. 3",
+    "MED tracks every one of these runs.",
+    expected="tracks",
+    criterion="after t_fit, Spearman(MED, test loss) ≥ 0.8 for at least 3 in 4 offsets (median seed)",
+    needs=("overlap",),
+)
+def _overlap_med(records: Records) -> Verdict:
+    found = _follow(records["overlap"])
+    high = sum(value >= 0.8 for value in found.values())
+    return Verdict(
+        outcome(high >= 0.75 * len(found)), f"ρ {_listed(found)}", **spread(list(found.values())), of="ρ over offsets"
+    )
+
+
+def _speeds(record: xr.Dataset, fast: str, slow: str) -> dict[float, float]:
+    """alpha -> median t_0.5 of one start over that of another; nan if neither got there."""
+    found = {}
+    for alpha in sorted({float(one) for one in record.train_fraction.values}, reverse=True):
+        runs = select(record, train_fraction=alpha)
+        a, b = (never_median(reached(select(runs, start=start), 0.5)) for start in (fast, slow))
+        found[alpha] = a / b if np.isfinite(a) else float("nan") if not np.isfinite(b) else float("inf")
+    return found
+
+
+def _ratios(found: dict[float, float]) -> str:
+    return ", ".join(f"{value:.2f} at α = {alpha:g}" for alpha, value in found.items())
+
+
+@claim(
+    "fig20-faster",
+    "Fig. 20, earlier Fig. 7",
+    "A Toeplitz start of the embedding halves the steps to grokking.",
+    expected="half the steps",
+    criterion="median t_0.5(Toeplitz) / t_0.5(random) ≤ 0.65 at every fraction",
+    needs=("toeplitz",),
+)
+def _fig20_faster(records: Records) -> Verdict:
+    found = _speeds(records["toeplitz"], "toeplitz", "gaussian")
+    held = [value <= 0.65 for value in found.values()]
+    return Verdict(
+        outcome(*held), f"ratio {_ratios(found)}", **spread(list(found.values())), of="ratio over fractions"
+    )
+
+
+@claim(
+    "fig20-structure",
+    "Fig. 20, earlier Fig. 7",
+    "It is the structure that helps.",
+    expected="structure (no control in the paper)",
+    criterion="median t_0.5(Toeplitz) / t_0.5(random of the same means and norms) ≤ 0.65 at every fraction",
+    needs=("toeplitz",),
+)
+def _fig20_structure(records: Records) -> Verdict:
+    found = _speeds(records["toeplitz"], "toeplitz", "matched")
+    scale = _speeds(records["toeplitz"], "matched", "gaussian")
+    held = [value <= 0.65 for value in found.values()]
+    return Verdict(
+        outcome(*held), f"ratio {_ratios(found)}; the matched start alone: {_ratios(scale)}",
+        **spread(list(found.values())), of="ratio over fractions",
+    )  # fmt: skip
+
+
+def _by_label(record: xr.Dataset, value: Callable[[xr.Dataset], Array]) -> dict[str, float]:
+    return {label: median(value(runs)) for label, runs in conditions(record)}
+
+
+def _oscillation(record: xr.Dataset) -> Array:
+    """(run,) standard deviation of test accuracy over the last 30 % of the steps."""
+    even = regular_steps(record)
+    late = even.step.values >= 0.7 * even.step.values[-1]
+    return np.nanstd(even.test_accuracy.values[:, late], axis=1)
+
+
+@claim(
+    "fig2",
+    "Fig. 2, earlier Fig. 6",
+    "One layer groks; two overfit; with three and four accuracy oscillates and MED ends lower.",
+    expected="as stated",
+    criterion="t_0.9 exists with 1 layer; oscillation with the most layers ≥ 2 × with one; final MED falls with depth; "
+    "best accuracy with 2 layers ≤ that with 1 − 0.1",
+    needs=("layers",),
+)
+def _fig2(records: Records) -> Verdict:
+    record = records["layers"]
+    top, shake = _by_label(record, studies.best), _by_label(record, _oscillation)
+    end = _by_label(record, lambda runs: studies.settled(runs, "med_M1"))
+    one = next(iter(conditions(record)))[1]
+    tops, shakes, ends = (list(table.values()) for table in (top, shake, end))
+    spikes = _by_label(record, lambda runs: (np.diff(runs.train_loss.values, axis=1) > 0.1).sum(1).astype(float))
+    return Verdict(
+        outcome(
+            bool(np.isfinite(reached(one, 0.9)).any()),
+            shakes[-1] >= 2 * shakes[0],
+            all(a > b for a, b in zip(ends, ends[1:], strict=False)),
+            len(tops) > 1 and tops[1] <= tops[0] - 0.1,
+        ),
+        f"best accuracy {_listed(top)}; oscillation {_listed(shake)}; final MED {_listed(end)}; "
+        f"spikes of the train loss {_listed(spikes)}",
+        n=_seeds(record),
+    )
+
+
+def _wider(id: str, name: str, figure: str, margin: int, expected: str) -> None:
+    @claim(
+        id,
+        figure,
+        "A wider network groks much sooner.",
+        expected=expected,
+        criterion=f"median t_0.5 (narrow) − t_0.5 (wide) > {margin:,} steps; a run that never gets there counts at the end",
+        needs=(name,),
+    )
+    def _check(records: Records) -> Verdict:
+        record = records[name]
+        steps = float(record.step.values[-1])
+        times = {label: np.nan_to_num(reached(runs, 0.5), nan=steps) for label, runs in conditions(record)}
+        narrow, wide = list(times.values())[0], list(times.values())[-1]
+        gain = median(narrow) - median(wide)
+        told = ", ".join(f"{label}: {number(median(values))}" for label, values in times.items())
+        return Verdict(outcome(gain > margin), f"t_0.5 {told}", **spread(narrow - wide), of="gain")
+
+
+_wider("fig9-left", "width_apart", "Fig. 9 left, earlier Fig. 5", 10_000, "more than 20,000 steps")
+_wider("fig9-right", "width_shared", "Fig. 9 right, earlier Fig. 5", 5_000, "more than 10,000 steps")
+
+
+@claim(
+    "fig10",
+    "Fig. 10, earlier Fig. 9",
+    "Width helps up to a point: 0.7 at d = 128, 0.99 at 512, no more at 1024, while MED's floor falls.",
+    expected="0.7, 0.99, 0.99; M3 from 80 to 60",
+    criterion="final(third width) ≥ 0.95; final(first) in [0.5, 0.9]; |final(fourth) − final(third)| ≤ 0.05; least M3 "
+    "(fourth) ≤ 0.9 × (third)",
+    needs=("width_ceiling",),
+)
+def _fig10(records: Records) -> Verdict:
+    record = records["width_ceiling"]
+    final = _by_label(record, lambda runs: last(runs, "test_accuracy"))
+    floor = _by_label(record, lambda runs: np.nanmin(runs.med_M3.values, axis=1))
+    ends, floors = list(final.values()), list(floor.values())
+    four = len(ends) > 3
+    return Verdict(
+        outcome(
+            len(ends) > 2 and ends[2] >= 0.95,
+            0.5 <= ends[0] <= 0.9,
+            four and abs(ends[3] - ends[2]) <= 0.05,
+            four and floors[3] <= 0.9 * floors[2],
+        ),
+        f"final {_listed(final)}; least M3 {_listed(floor)}",
+        n=_seeds(record),
+    )
+
+
+@claim(
+    "fig11",
+    "Fig. 11, earlier Fig. 10",
+    "At the boundary no amount of training helps a narrow network, and a wide one groks.",
+    expected="none at d = 256 and 512, grokking at 1024 and 2048",
+    criterion="best accuracy < 0.2 for the two narrowest, ≥ 0.9 for wider ones",
+    needs=("width_boundary",),
+)
+def _fig11(records: Records) -> Verdict:
+    top = _by_label(records["width_boundary"], studies.best)
+    tops = list(top.values())
+    return Verdict(
+        outcome(all(value < 0.2 for value in tops[:2]), len(tops) > 2 and all(value >= 0.9 for value in tops[2:])),
+        f"best {_listed(top)}",
+        n=_seeds(records["width_boundary"]),
+    )
+
+
+# --------------------------------------------------------------------------------------------------- other operations
+
+
+def _operation(records: Records, name: str) -> xr.Dataset:
+    return select(records["operations"], label=name)
+
+
+def _operation_claims(name: str, words: str) -> None:
+    @claim(
+        f"{name}-med",
+        f"Fig. {name.removeprefix('fig')}",
+        f"MED tracks the test loss for {words}.",
+        expected="tracks",
+        criterion="after t_fit: Spearman(MED, test loss) ≥ 0.8; sign agreement of smoothed increments ≥ 0.75; lead over "
+        "every control ≥ 0.05",
+        needs=("operations",),
+    )
+    def _check(records: Records) -> Verdict:
+        runs = _operation(records, name)
+        if not runs.sizes["run"]:
+            return Verdict("not tested", "left out at these parameters")
+        found, signs = _tracked(runs, "correlation"), _tracked(runs, "agreement")
+        rival = max(RIVALS, key=lambda one: np.nan_to_num(found[one], nan=-2))
+        return Verdict(
+            outcome(
+                found["med_M1"] >= 0.8, signs["med_M1"] >= 0.75, found["med_M1"] - found[rival] >= 0.05
+            ),
+            f"ρ {number(found['med_M1'])}, signs {number(signs['med_M1'])}; {studies.TRACKERS[rival]} {number(found[rival])}",
+            **spread(studies.tracking(runs).correlation.sel(measure="med_M1").values),
+            of="ρ",
+        )
+
+
+for _name, (_f, _, _) in OPERATIONS.items():
+    _operation_claims(_name, _f.replace("**", "^").replace("*", "").replace("n", "x").replace("m", "y"))
+
+
+@claim(
+    "fig12-groks",
+    "Fig. 12",
+    "Subtraction groks.",
+    expected="groks",
+    criterion="median t_0.9 within the run",
+    needs=("operations",),
+)
+def _fig12(records: Records) -> Verdict:
+    runs = _operation(records, "fig12")
+    times = reached(runs, 0.9)
+    return Verdict(
+        outcome(bool(np.isfinite(never_median(times)))) if runs.sizes["run"] else "not tested",
+        f"t_0.9 {at_step(never_median(times)) if runs.sizes['run'] else '–'}",
+        **spread(times),
+        of="t_0.9",
+    )
+
+
+@claim(
+    "fig16-18",
+    "Figs 16 to 18",
+    "Ours: x² + xy + y² is answered where symmetry answers it, no further.",
+    expected="(no accuracy given)",
+    criterion="best accuracy ≤ share of test pairs with a trained mirror + 0.1",
+    needs=("operations",),
+)
+def _fig16(records: Records) -> Verdict:
+    told, held = [], []
+    for name in ("fig16", "fig17", "fig18"):
+        runs = _operation(records, name)
+        if not runs.sizes["run"]:
+            continue
+        p, alpha = int(runs.p.values[0]), float(runs.train_fraction.values[0])
+        share, top = studies.symmetry_share(QUADRATIC, p, alpha, ["mirror"]), median(studies.best(runs))
+        held.append(top <= share + 0.1)
+        told.append(f"{name}: {number(top)} against {number(share)}")
+    return Verdict(outcome(*held) if held else "not tested", "; ".join(told), n=len(held) or None)
+
+
+@claim(
+    "fig13-15",
+    "Figs 13 to 15",
+    "Products and sums of powers generalise.",
+    expected="(no accuracy given)",
+    criterion="test accuracy above 0.9 and above what the function's symmetries alone answer by 0.05, for all three",
+    needs=("operations",),
+)
+def _fig13(records: Records) -> Verdict:
+    told, held = [], []
+    for name in ("fig13", "fig14", "fig15"):
+        runs = _operation(records, name)
+        if not runs.sizes["run"]:
+            continue
+        p, alpha = int(runs.p.values[0]), float(runs.train_fraction.values[0])
+        share, top = studies.symmetry_share(str(runs.f.values[0]), p, alpha), median(studies.best(runs))
+        held.append(top >= max(0.9, min(share + 0.05, 0.999)))
+        told.append(f"{name}: {number(top)}, t_0.9 {at_step(never_median(reached(runs, 0.9)))}, symmetries {number(share)}")
+    return Verdict(outcome(*held) if held else "not tested", "; ".join(told), n=len(held) or None)
+
+
+# -------------------------------------------------------------------------------- the earlier version's further figures
+
+
+def _arms(record: xr.Dataset, place: int) -> tuple[Array, Array]:
+    """t_0.5 with and without the table at one of the record's widths; empty where it has fewer widths."""
+    widths = np.unique(record.d_model.values)
+    if place >= len(widths):
+        return np.zeros(0), np.zeros(0)
+    runs = select(record, d_model=widths[place])
+    return reached(select(runs, label="with"), 0.5), reached(select(runs, label="without"), 0.5)
+
+
+def _range(times: Array) -> str:
+    late = np.sort(studies.or_never(times))
+    return f"{at_step(late[0])} to {at_step(late[-1])}"
+
+
+@claim(
+    "pos19",
+    "Earlier Fig. 19",
+    "At d = 128 a positional table makes grokking much slower.",
+    expected="much slower",
+    criterion="median t_0.5 (with) ≥ 1.5 × median t_0.5 (without), at the smallest width",
+    needs=("positions",),
+)
+def _pos19(records: Records) -> Verdict:
+    given, without = _arms(records["positions"], 0)
+    slow, fast = never_median(given), never_median(without)
+    return Verdict(
+        outcome(np.isfinite(fast) and slow >= 1.5 * fast),
+        f"with {at_step(slow)}, without {at_step(fast)}; ranges {_range(given)} and {_range(without)}",
+        n=len(given),
+    )
+
+
+@claim(
+    "pos20",
+    "Earlier Fig. 20",
+    "At d = 256 the order is a matter of luck.",
+    expected="without, with, without",
+    criterion="the ranges of t_0.5 with and without overlap, at the second width",
+    needs=("positions",),
+)
+def _pos20(records: Records) -> Verdict:
+    given, without = (studies.or_never(times) for times in _arms(records["positions"], 1))
+    if not len(given):
+        return Verdict("not tested", "only one width")
+    some = np.isfinite([given.min(), without.min()]).all()
+    return Verdict(
+        outcome(bool(some and given.min() <= without.max() and without.min() <= given.max())),
+        f"with {_range(given)}, without {_range(without)}",
+        n=len(given),
+    )
+
+
+@claim(
+    "pos21",
+    "Earlier Fig. 21",
+    "At d = 512 the erratic speeds vanish.",
+    expected="equal speeds",
+    criterion="largest / smallest t_0.5 over all runs ≤ 2, at the third width",
+    needs=("positions",),
+)
+def _pos21(records: Records) -> Verdict:
+    times = studies.or_never(np.concatenate(_arms(records["positions"], 2)))
+    if not len(times):
+        return Verdict("not tested", "fewer than three widths")
+    ratio = float(times.max() / times.min()) if np.isfinite(times.max()) else float("inf")
+    return Verdict(outcome(ratio <= 2), f"t_0.5 {_range(times)}, ratio {number(ratio)}", n=len(times))
+
+
+@claim(
+    "seed22",
+    "Earlier Fig. 22",
+    "At p = 47 seeds differ in speed and in final accuracy.",
+    expected="different speed and final accuracy",
+    criterion="over seeds: range of final accuracy ≥ 0.2, and largest / smallest t_0.5 ≥ 1.5",
+    needs=("seeds_apart",),
+)
+def _seed22(records: Records) -> Verdict:
+    groups = dict(conditions(records["seeds_apart"]))
+    told, held = [], []
+    for label, runs in groups.items():
+        final, times = last(runs, "test_accuracy"), studies.or_never(reached(runs, 0.5))
+        spread_ = float(np.ptp(final))
+        ratio = float(times.max() / times.min()) if np.isfinite(times.min()) else float("nan")
+        told.append(f"{label}: accuracy {number(final.min())} to {number(final.max())}, t_0.5 {_range(times)}")
+        if not held:
+            held = [spread_ >= 0.2, ratio >= 1.5]
+    return Verdict(outcome(*held), "; ".join(told), n=next(iter(groups.values())).sizes["run"])
+
+
+@claim(
+    "diam",
+    "Earlier App. F",
+    "Two vocabularies that share nothing lie far apart, and neighbours half a diameter from each other: no circle.",
+    expected="d(A, B) much larger than d(A) + d(B); neighbours at half a diameter",
+    criterion="at the end union / (d(A) + d(B)) ≥ 2; neighbour / diameter in [0.4, 0.6]",
+    needs=("diameters",),
+)
+def _diam(records: Records) -> Verdict:
+    record = records["diameters"]
+    end = studies.two_vocabularies(record).isel(snapshot=-1)
+    union = float(end.union / (end.diameter_a + end.diameter_b))
+    note = "" if np.isfinite(reached(record, 0.9)).all() else "the run did not reach 0.9"
+    return Verdict(
+        outcome(union >= 2, 0.4 <= float(end.ratio) <= 0.6),
+        f"union / (d(A) + d(B)) = {number(union)}, set distance {number(float(end.set_distance))}, neighbour / diameter "
+        f"{number(float(end.ratio))}",
+        n=1,
+        note=note,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- theory
+
+
+@claim(
+    "th312",
+    "Th. 3.12",
+    "Covering every test pair with diamonds of size k needs at least the fraction 2 ln p / C.",
+    expected="a lower bound",
+    criterion="a random training set covers everything with probability 0.5 at no smaller fraction than the bound, for "
+    "k = 2 to 6 on the plain grid",
+    needs=("coverage",),
+)
+def _th312(records: Records) -> Verdict:
+    study = records["coverage"]
+    seen, bound = study.half.sel(surface="grid").values, study.bound.values
+    fails = [int(k) for k, a, b in zip(study.k.values, seen, bound, strict=True) if a < b]
+    told = ", ".join(f"k = {k}: {b:.2f}, seen {a:.2f}" for k, a, b in zip(study.k.values, seen, bound, strict=True))
+    return Verdict(
+        outcome(not fails) if len(fails) in (0, len(bound)) else "partly",
+        f"bound and seen: {told}; violated for k = {', '.join(map(str, fails)) or 'none'}",
+        n=study.attrs["draws"],
+    )
+
+
+@claim(
+    "th312-trend",
+    "Th. 3.12, Fig. 5",
+    "The bound explains that larger primes need less.",
+    expected="falls with p",
+    criterion="the bound at fixed k falls from p = 47 to 97 to 379",
+    needs=(),
+)
+def _th312_trend(records: Records) -> Verdict:
+    found = {p: theory.coverage_bound(p, 4) for p in (47, 97, 379)}
+    values = list(found.values())
+    return Verdict(
+        outcome(values[0] > values[1] > values[2]),
+        "k = 4: " + ", ".join(f"{value:.3f} at p = {p}" for p, value in found.items()),
+    )
+
+
+@claim(
+    "thm35",
+    "Th. 3.5",
+    "Sums φ(i) + φ(j) of one class lie in a ball of its own, which tells the classes apart.",
+    expected="classes apart",
+    criterion="class centroids differ by more than 10⁻⁵ of their size, for a trained embedding; some of the 78 pairs of "
+    "classes at p = 13 are convexly separable",
+    needs=("centroids", "separability"),
+)
+def _thm35(records: Records) -> Verdict:
+    deviation = records["centroids"].deviation.values
+    classes = records["separability"]
+    told = ", ".join(f"{name}: {int(n)}" for name, n in zip(classes.embedding.values, classes.classes.values, strict=True))
+    return Verdict(
+        outcome(bool((deviation > 1e-5).any()), bool((classes.classes > 0).any())),
+        f"largest deviation of a centroid {f'{deviation.max():.0e}' if deviation.max() else 'none'}; separable pairs of {classes.attrs['pairs']}: {told}",
+        note="every class uses each i once and each j once, so all have one centroid",
+    )
+
+
+@claim(
+    "lemma34",
+    "Lemma 3.4",
+    "‖M‖ ≤ ‖M‖_F ≤ √min(m, n) ‖M‖.",
+    expected="always",
+    criterion="holds for all matrices tried; equality on the left for rank one and on the right for an orthogonal one",
+    needs=("lemmas",),
+)
+def _lemma34(records: Records) -> Verdict:
+    study = records["lemmas"]
+    low, middle, high = (study[name].values for name in ("operator", "frobenius", "upper"))
+    left, right = study.matrix.values.tolist().index("rank one"), study.matrix.values.tolist().index("orthogonal")
+    return Verdict(
+        outcome(
+            bool((low <= middle * (1 + 1e-12)).all() and (middle <= high * (1 + 1e-12)).all()),
+            abs(middle[left] / low[left] - 1) < 1e-9 and abs(high[right] / middle[right] - 1) < 1e-9,
+        ),
+        f"rank one {middle[left] / low[left]:.6f}, orthogonal {high[right] / middle[right]:.6f}",
+        n=len(low),
+    )
+
+
+@claim(
+    "lemmaB1",
+    "Lemma B.1",
+    "The least map with l(x_i) + l(x_−i) = r has the norm |r| / 2M, reached by a uniform spread of the tokens.",
+    expected="0.5 for |r| = M = 1",
+    criterion="random unit tokens reach within 10 % of 0.5, and tokens that are all one vector do not",
+    needs=("lemmas",),
+)
+def _lemmaB1(records: Records) -> Verdict:
+    study = records["lemmas"]
+    found = dict(zip(study.tokens.values.tolist(), study.exact.values.tolist(), strict=True))
+    spread_out = [value for name, value in found.items() if name.startswith("random")]
+    return Verdict(
+        outcome(all(value <= 0.55 for value in spread_out), found["all one vector"] > 0.55), f"least norms: {_listed(found)}"
+    )
+
+
+@claim(
+    "fig8-attractor",
+    "Fig. 8",
+    "The flow in the cube goes to (1, 1, 1), which is asymptotically stable.",
+    expected="all trajectories end there",
+    criterion="at least 95 % of random starts in the cube end within 0.05 of it; its Jacobian has no zero eigenvalue",
+    needs=("flow",),
+)
+def _fig8(records: Records) -> Verdict:
+    distance = records["flow"].distance.values
+    eigen = np.linalg.eigvalsh(theory.flow_jacobian([1.0, 1.0, 1.0]))
+    near = float((distance < 0.05).mean())
+    return Verdict(
+        outcome(near >= 0.95, bool((np.abs(eigen) > 1e-9).all())),
+        f"{percent(near)} end within 0.05; mean distance {number(float(distance.mean()))}; eigenvalues "
+        + ", ".join(f"{value:.0f}" for value in eigen),
+        **spread(distance),
+        of="distance",
+    )
+
+
+@claim(
+    "fig8-limits",
+    "Fig. 8",
+    "Ours: x² − w² and w² − u² are conserved, which fixes every limit.",
+    expected="(not in the paper)",
+    criterion="integrated limits agree with the closed form to 10⁻⁶, conserved quantities to 10⁻⁸",
+    needs=("flow",),
+)
+def _fig8_limits(records: Records) -> Verdict:
+    study = records["flow"]
+    gap, drift = float(study.gap.max()), study.attrs["invariant"]
+    return Verdict(outcome(gap < 1e-6, drift < 1e-8), f"largest gap {gap:.0e}, drift {drift:.0e}", n=study.sizes["some"])
+
+
+@claim(
+    "fig8-lyapunov",
+    "Eqs 22, 23 (earlier version)",
+    "The squared distance V from (1, 1, 1) falls along the flow near it.",
+    expected="V' < 0",
+    criterion="V rises nowhere on small spheres around the point",
+    needs=("flow",),
+)
+def _fig8_lyapunov(records: Records) -> Verdict:
+    study = records["flow"]
+    rate = float(theory.lyapunov_rate([1.104, 0.904, 1.004]))
+    shares = ", ".join(
+        f"{percent(float(share))} at {radius:g}" for radius, share in zip(study.radius.values, study.rising.values, strict=True)
+    )
+    return Verdict(
+        outcome(not bool((study.rising > 0).any())),
+        f"rises on {shares} of the sphere; V' = {rate:+.1e} at (1.104, 0.904, 1.004)",
+    )
+
+
+@claim(
+    "separability",
+    "Def. 5.1",
+    "Convex separability is stronger than convex separability after a projection.",
+    expected="(2) implies (3)",
+    criterion="no pair of sets is separable before a projection and not after it",
+    needs=("separability",),
+)
+def _separability(records: Records) -> Verdict:
+    study = records["separability"]
+    counts = dict(zip(study.case.values.tolist(), study.counts.values.tolist(), strict=True))
+    return Verdict(
+        outcome(counts["before only"] == 0),
+        f"before only {counts['before only']}, after only {counts['after only']}: it is the other way round",
+        n=study.attrs["trials"],
+    )
+
+
+@claim(
+    "circles",
+    "Def. 4.2",
+    "MED measures how uniform an embedding is.",
+    expected="one level for one degree of uniformity",
+    criterion="MED / R of perfectly uniform circles differs by less than a factor of 2 over their frequencies",
+    needs=("circles",),
+)
+def _circles(records: Records) -> Verdict:
+    study = records["circles"]
+    low, high = float(study.one.min()), float(study.one.max())
+    return Verdict(
+        outcome(high < 2 * low),
+        f"from {number(low)} to {number(high)}, random vectors {number(study.attrs['random'])}",
+        **spread(study.one.values),
+        of="MED / R",
+        note="x + y is the same task after i → a i, which permutes the frequencies",
+    )
+
+
+@claim(
+    "parseval",
+    "Sec. 4",
+    "MED is tied to the Fourier picture of earlier progress measures.",
+    expected="related",
+    criterion="mean |φ(i+1) − φ(i)|² = Σ P_f 4 sin²(πf/p) to 10⁻¹⁰",
+    needs=("circles",),
+)
+def _parseval(records: Records) -> Verdict:
+    error = records["circles"].attrs["parseval"]
+    return Verdict(outcome(error < 1e-10), f"relative error {error:.0e}")
+
+
+@claim(
+    "local",
+    "Sec. 4",
+    "MED is tied to local complexity.",
+    expected="related",
+    criterion="both scale alike under (W, b) → c (W, b), embeddings → c embeddings",
+    needs=(),
+)
+def _local(records: Records) -> Verdict:
+    draw = np.random.default_rng(0)
+    W, b, x = draw.standard_normal((64, 16)), draw.standard_normal(64), draw.standard_normal((50, 16))
+    counts = [int(theory.local_complexity(c * W, c * b, x, 0.2).sum()) for c in (1, 3)]
+    embedding = draw.standard_normal((97, 16))
+    meds = [float(studies.measures.main_embedding_difference(c * embedding)) for c in (1, 3)]
+    return Verdict(
+        outcome(abs(meds[1] / meds[0] - counts[1] / counts[0]) < 1e-9),
+        f"weights × 3: local complexity × {counts[1] / counts[0]:g}; embedding × 3: MED × {meds[1] / meds[0]:g}",
+    )
+
+
+@claim(
+    "neighbours",
+    "Assumption 1 (earlier version)",
+    "The weight of training neighbours grows like p², so that larger primes need fewer steps.",
+    expected="∝ p²",
+    criterion="it grows at least like p from p = 47 to 397",
+    needs=("neighbours",),
+)
+def _neighbours(records: Records) -> Verdict:
+    study = records["neighbours"]
+    weight, p = study.weight.values, study.p.values
+    return Verdict(
+        outcome(weight[-1] / weight[0] >= p[-1] / p[0]),
+        ", ".join(f"p = {a}: {w:.1f}" for a, w in zip(p, weight, strict=True)) + "; it grows like ln p",
+    )

@@ -1,0 +1,112 @@
+"""The ranges of the chapter's parameters: what types alone cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grokbook.chapters.gu import theory
+from grokbook.parameters import DEVICES
+from grokbook.tasks import modular_function
+
+HEADS = 4
+
+
+def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    """Refuse values with which the chapter cannot run.
+
+    Args:
+        given, named: parameter -> value; those of the notebook that are not mentioned here are not looked at.
+
+    Raises:
+        ValueError: one line that names the parameter, the value and what is allowed.
+    """
+    values = {**(given or {}), **named}
+    for name, value in values.items():
+        if name in ("p", "largest", "small_p", "seed_p"):
+            _whole(name, value, 3)
+        elif name == "moduli":
+            _each(name, value, lambda one: _whole("moduli", one, 3))
+        elif name in ("d_model", "layer_d", "start_d", "dnn_d"):
+            _width(name, value)
+        elif name.startswith("widths"):
+            _each(name, value, lambda one, name=name: _width(name, one))  # type: ignore[misc]
+        elif name in ("depths", "prime_steps", "position_steps", "width_steps"):
+            _each(name, value, lambda one, name=name: _whole(name, one, 1))  # type: ignore[misc]
+        elif name.endswith("seeds") or name.endswith("steps") or name == "dnn_width":
+            _whole(name, value, 1)
+        elif name == "train_fraction":
+            _fraction(name, value)
+        elif name.endswith("fractions"):
+            _each(name, value, lambda one, name=name: _fraction(name, one))  # type: ignore[misc]
+        elif name == "budget" and not (_is_number(value) and value >= 0):
+            raise ValueError(f"budget = {value!r}: a number of at least 0 is allowed (PFLOP)")
+        elif name == "device":
+            _device(value)
+    p = values.get("p")
+    if p is None:
+        return
+    for name in ("f", "form"):
+        if name in values:
+            try:
+                modular_function(values[name], p)
+            except ValueError as error:
+                raise ValueError(str(error).replace("f = ", f"{name} = ", 1)) from None
+    for name in ("squares", "strips"):
+        for size in values.get(name, ()):
+            if not isinstance(size, int) or not 0 <= size <= p - 2:
+                raise ValueError(f"{name} = {size!r}: 0 to p - 2 = {p - 2} is allowed; a larger hole leaves no pair outside")
+    for offset in values.get("offsets", ()):
+        if not isinstance(offset, int) or not 0 <= offset <= p:
+            raise ValueError(
+                f"offsets = {offset!r}: 0 to p = {p} is allowed; beyond it k + p exceeds the vocabulary of two operands"
+            )
+    if values.get("start_d", p + 1) < p + 1:
+        raise ValueError(
+            f"start_d = {values['start_d']}: at least p + 1 = {p + 1} is allowed; the Toeplitz start has a column a token"
+        )
+    for name, many in (("prime_steps", "moduli"), ("position_steps", "widths_positions"), ("width_steps", None)):
+        wanted = 4 if many is None else len(values.get(many, values.get(name, ())))
+        if name in values and len(values[name]) != wanted:
+            raise ValueError(f"{name} = {values[name]}: {wanted} numbers are needed, one for each of {many or 'figures 9 left, 9 right, 10, 11'}")
+    for name, value in values.items():
+        for alpha in value if isinstance(value, list | tuple) else [value]:
+            if "fraction" in name and not 0 < theory.training_size(p, alpha) < p * p:
+                raise ValueError(f"{name} = {alpha}: with p = {p} it leaves no pair to train on")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} = {value!r}: a whole number of at least {least} is allowed")
+
+
+def _width(name: str, value: Any) -> None:
+    _whole(name, value, HEADS)
+    if value % HEADS:
+        raise ValueError(f"{name} = {value}: multiples of {HEADS}, the number of heads, are allowed")
+
+
+def _fraction(name: str, value: Any) -> None:
+    if not _is_number(value) or not 0 < value < 1:
+        raise ValueError(f"{name} = {value!r}: a number strictly between 0 and 1 is allowed")
+
+
+def _each(name: str, value: Any, allowed: Any) -> None:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{name} = {value!r}: a list of at least one number is allowed")
+    for one in value:
+        allowed(one)
+
+
+def _device(value: Any) -> None:
+    if value not in DEVICES:
+        raise ValueError(f"device = {value!r}: one of {', '.join(DEVICES)} is allowed")
+    if value == "cuda":
+        from grokbook.lazy import torch
+
+        if not torch.cuda.is_available():
+            raise ValueError("device = 'cuda': PyTorch finds no CUDA GPU on this machine; cpu and auto are allowed")

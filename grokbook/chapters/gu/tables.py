@@ -1,0 +1,206 @@
+"""Tables of the chapter that are not claims: Table 1 of the paper beside ours, and what looks wrong or fragile."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+import xarray as xr
+
+from grokbook.chapters.gu import studies, theory
+from grokbook.chapters.gu.claims import at_step
+from grokbook.claims import Records, Table, number, percent, plain_table
+from grokbook.page import Markdown
+from grokbook.runs import last, median, select
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.1f}" if np.isfinite(value) else "–"
+
+
+def _seeds(values: xr.DataArray, show=_points) -> str:  # type: ignore[no-untyped-def]
+    """The median over seeds, and their range where there are several."""
+    known = values.values[np.isfinite(values.values)]
+    if not len(known):
+        return "–"
+    text = show(float(np.median(known)))
+    return text if len(known) == 1 else f"{text}<br><small>{show(known.min())} to {show(known.max())}</small>"
+
+
+def table_1(records: Records, name: str = "table_1") -> Table | Markdown:
+    """Table 1: the paper's numbers beside ours, by place and beside what the rival explanations predict."""
+    if name not in records:
+        return Markdown("Table 1 has no record at these settings.")
+    study = records[name]
+    rows = []
+    for label in study.row.values:
+        row = study.sel(row=label)
+        paper = [_points(float(row[one])) for one in ("paper_U", "paper_L")]
+        paper.append(number(float(row.paper_onset)))
+        rows.append(
+            [
+                html.escape(str(label)),
+                _points(float(row.share)),
+                paper[0],
+                _seeds(row.U),
+                paper[1],
+                _seeds(row.L),
+                paper[2],
+                _seeds(row.onset, number),
+                *(_seeds(row[one]) for one in ("outside", "inside", "inside_mirrored", "inside_unmirrored")),
+                *(_seeds(row[one].mean("seed").expand_dims("seed")) for one in ("coverage", "mirror")),
+            ]
+        )
+    head = (
+        "Hole", "share of test", "U paper", "U ours", "L paper", "L ours", "onset paper", "onset ours", "outside", "inside",
+        "…mirrored", "…not", f"coverage D = {studies.BEST_D}", "mirrors only",
+    )  # fmt: skip
+    scale = " (reduced)" if study.attrs["scale"] == "reduced" else ""
+    return plain_table(head, rows, f"Table 1, p = {study.attrs['p']}{scale}: accuracies in percent, median over seeds")
+
+
+FORMS = {
+    "M1": "mean over p cyclic differences (2025, definition 4.2)",
+    "M2": "their sum (2025, Fig. 5)",
+    "M3": "sum of p − 1 differences without the wrap, both blocks added (earlier version, eq. 12)",
+    "M4": "mean of p − 2 differences, averaged over the blocks (script base.py)",
+    "M5": "p − 1 times that mean, both blocks added (script rec.py)",
+    "M6": "both blocks' means added (script str.py)",
+}
+
+
+def forms(records: Records) -> Table | Markdown:
+    """MED in its six published forms: at the start and at the end of the baseline, and how they rank the steps."""
+    if "base" not in records:
+        return Markdown("The baseline has no record at these settings.")
+    record = records["base"]
+    rows = []
+    for form, words in FORMS.items():
+        values = record[f"med_{form}"].values
+        alike = [
+            studies.spearman(*(row[np.isfinite(row)] for row in (one, other)))
+            for one, other in zip(values, record.med_M1.values, strict=True)
+        ]
+        ends = (values[:, 0], last(record, f"med_{form}"))
+        rows.append([form, words, *(number(median(end)) for end in ends), f"{median(np.array(alike)):.4f}"])
+    head = ("Form", "What it is", "At the start", "At the end", "Rank correlation with M1")
+    return plain_table(head, rows, "MED as published, for the median run of the baseline")
+
+
+def fragile(records: Records) -> Table:
+    """What looks wrong or fragile, with evidence computed from the records and studies at hand."""
+    rows: list[tuple[str, str, str]] = []
+
+    def add(where: str, what: str, evidence: str) -> None:
+        rows.append((html.escape(where), html.escape(what), html.escape(evidence)))
+
+    evidence = "not trained here"
+    if "base" in records:
+        record = records["base"]
+        found = studies.tracking(record).correlation
+        told = "; ".join(
+            f"seed {int(seed)}: MED {number(float(found.sel(measure='med_M1')[i]))}, permuted "
+            f"{number(float(found.sel(measure='med_permuted')[i]))}, W {number(float(found.sel(measure='total_norm')[i]))}"
+            for i, seed in enumerate(record.seed.values)
+        )
+        below = int(np.isfinite(studies.below_start(record)).sum())
+        evidence = f"rank correlation with the test loss, {told}; MED fell below its start in {below} of {len(record.seed)} runs"
+    add("Figs 5, 12 to 19", "MED tracks the test loss, and grokking comes when it drops below its start.", evidence)
+
+    coverage = records["coverage"]
+    grid = coverage.half.sel(surface="grid").values
+    under = [int(k) for k, a, b in zip(coverage.k.values, grid, coverage.bound.values, strict=True) if a < b]
+    add(
+        "Th. 3.12",
+        "A lower bound on the training fraction: an expectation equal to one is read as necessary, draws are taken with "
+        "replacement, borders are left out. And it grows with p.",
+        f"violated for k = {', '.join(map(str, under))}; at k = {coverage.k.values[0]} it is "
+        f"{float(coverage.bound[0]):.2f}, above 1; at k = 4 {theory.coverage_bound(47, 4):.3f} for p = 47, "
+        f"{theory.coverage_bound(379, 4):.3f} for 379",
+    )
+
+    study = records["same_class"]
+    errors = 100 * theory.coverage_errors(study.coverage.mean("seed").sel(surface="torus").values, study.U.values)
+    needed = study.matching.median("seed").values
+    add(
+        "Th. 3.10",
+        "One distance D as the ceiling. The proof shows that near pairs are right, not that right pairs are near, and uses "
+        "a mean as if it were a maximum.",
+        f"rows of Table 1 need D from {number(needed.min())} to {number(needed.max())}; the best single D misses by "
+        f"{errors.min():.0f} points (rms)",
+    )
+    row = next(one for one in theory.TABLE_1 if one.kind == "strip" and one.size == 67)
+    add(
+        "Table 1",
+        "The text draws 30 % of what the hole leaves, the released script 30 % of all pairs.",
+        "with the text's split the row t = 67 would need an accuracy of "
+        f"{percent(theory.implied_hole_accuracy(row, split='text'))} in the hole; with the script's "
+        f"{percent(theory.implied_hole_accuracy(row, split='code'))}",
+    )
+
+    evidence = "not trained here"
+    if "fractions" in records:
+        record = records["fractions"]
+        alpha = float(record.train_fraction.values.min())
+        runs = select(record, train_fraction=alpha)
+        with_mirror, without = (median(studies.settled(runs, f"accuracy_{name}")) for name in ("mirrored", "unmirrored"))
+        evidence = f"at α = {alpha:g}: {percent(with_mirror)} of mirrored test pairs right, {percent(without)} of the others"
+    shares = [(1 - a) * studies.symmetry_share("n**2 + n*m + m**2", 97, a, ["mirror"]) for a in (0.5, 0.6, 0.7)]
+    add(
+        "Fig. 4",
+        "“No benefit of data”: knowing that f(i, j) = f(j, i) gives the same curve.",
+        f"{evidence}; mirrors alone predict A (1 − α) = {', '.join(number(one) for one in shares)} at 0.5, 0.6, 0.7",
+    )
+
+    apart, lemmas = records["separability"], records["lemmas"]
+    evidence = f"{int(apart.classes.sum())} of {apart.attrs['pairs'] * apart.sizes['embedding']} pairs of classes separable"
+    if "centroids" in records:
+        deviation = float(records["centroids"].deviation.max())
+        agree = f"{deviation:.0e} of their length" if deviation else "the last digit"
+        evidence += f"; centroids of all classes agree to {agree}"
+    least = dict(zip(lemmas.tokens.values.tolist(), lemmas.exact.values.tolist(), strict=True))
+    add(
+        "Th. 3.5, Lemma B.1",
+        "The balls of different classes share their centre, whatever the embedding; and the lemma's minimum is reached when "
+        "all tokens are one vector: collapse, not uniform spread.",
+        f"{evidence}; least norm {number(least['random, p = 97, d = 128'])} for random unit vectors, "
+        f"{number(least['all one vector'])} for one vector",
+    )
+
+    flow = records["flow"]
+    add(
+        "Fig. 8",
+        "The point (1, 1, 1) attracts the cube. Two quantities are conserved, so only starts with x = w = u reach it.",
+        f"{percent(float((flow.distance < 0.05).mean()))} of random starts end within 0.05 of it; "
+        f"{percent(float((flow.limit > 1).any('axis').mean()))} end outside the cube",
+    )
+    counts = dict(zip(apart.case.values.tolist(), apart.counts.values.tolist(), strict=True))
+    add(
+        "Def. 5.1",
+        "The order of separabilities is reversed.",
+        f"separable after a projection only: {counts['after only']}; before it only: {counts['before only']}",
+    )
+
+    evidence = "not trained here"
+    if "toeplitz" in records:
+        record = records["toeplitz"]
+        starts = {
+            start: median(select(record, start=start).med_M1.values[:, 0]) for start in ("gaussian", "toeplitz", "matched")
+        }
+        times = {
+            start: studies.never_median(studies.reached(select(record, start=start), 0.5)) for start in starts
+        }
+        told = ", ".join(f"{start}: MED {number(starts[start])}, t_0.5 {at_step(times[start])}" for start in starts)
+        evidence = f"median over fractions, {told}"
+    add("Fig. 20", "The gain of the Toeplitz start is mixed up with a smaller initial embedding.", evidence)
+
+    evidence = "not trained here"
+    if "seeds_apart" in records:
+        groups = {label: select(records["seeds_apart"], label=label) for label in ("own split", "one split")}
+        told = []
+        for label, runs in groups.items():
+            final = last(runs, "test_accuracy")
+            told.append(f"{label}: {number(float(final.min()))} to {number(float(final.max()))}")
+        evidence = "final accuracy over seeds, " + "; ".join(told)
+    add("Figs 9 to 11, earlier 19 to 21", "Width and positions are judged on one split each.", evidence)
+    return plain_table(("Place", "What", "Evidence"), rows, "Claims that look wrong or fragile")
