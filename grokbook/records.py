@@ -34,6 +34,7 @@ UNITS = {
     "ipr": ("1", "inverse participation ratio, mean over hidden units"),
     "stopped_at": ("optimizer steps", "step at which the run ended"),
     "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
+    "effective_dimension": ("1", "exponential of the entropy of the embeddings' variance shares"),
     "rqi": ("1", "representation quality index, the share of parallelograms that close"),
     "diverged_at": ("optimizer steps", "step at which the loss was no longer finite; missing if never"),
     "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
