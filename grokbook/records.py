@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,21 @@ def why_stale(experiment: Experiment, record: xr.Dataset) -> str:
     """The first field in which a record's recipe differs from an experiment's."""
     found = difference(json.loads(json.dumps(experiment.recipe)), json.loads(record.attrs["recipe"]))
     return found or "nothing: the recipes agree"
+
+
+def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:
+    """The runs whose recipe has these values, for example ``label="GD"``; numbers are compared to nine digits."""
+    keep = np.ones(record.sizes["run"], bool)
+    for name, value in wanted.items():
+        column = record[name].values
+        keep &= np.isclose(column.astype(float), value) if isinstance(value, float) else column == value
+    return record.isel(run=np.flatnonzero(keep))
+
+
+def conditions(record: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """(label, its runs) in the order in which labels first occur."""
+    for label in dict.fromkeys(record.label.values.tolist()):
+        yield label, select(record, label=label)
 
 
 def checksum(record: xr.Dataset) -> str:
