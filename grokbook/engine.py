@@ -241,7 +241,13 @@ class State:
             outputs=over_table,
             activations=lambda: self._over_table(lambda model: model.activations),
             preactivations=lambda: self._over_table(lambda model: model.hidden),
+            halfway=self._halfway,
         )
+
+    def _halfway(self, points: NDArray[Any]) -> NDArray[Any]:
+        like = next(iter(self.params.values()))
+        with torch.no_grad():
+            return self.runs[0].model.halfway(self.params, torch.from_numpy(points).to(like)).cpu().numpy()
 
     def _over_table(self, function: Callable[[Any], Callable[[Params, Tensor], Tensor]]) -> NDArray[Any]:
         with torch.no_grad():

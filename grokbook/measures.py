@@ -34,6 +34,7 @@ __all__ = [
     "line_shares",
     "main_embedding_difference",
     "med_controls",
+    "median",
     "modular_representation_quality_index",
     "parallelogram_gaps",
     "permuted_embedding_difference",
@@ -74,6 +75,13 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
         return np.full(values.shape[:-1], np.nan)
     reached = values >= threshold  # (..., step)
     return np.where(reached.any(-1), steps[reached.argmax(-1)], np.nan)
+
+
+def median(values: ArrayLike) -> float:
+    """The median of the finite values; nan if there is none."""
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if len(values) else float("nan")
 
 
 def weight_norm(weights: ArrayLike) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook import measures
+from grokbook.tasks import group_table
 
 Numbers = dict[str, NDArray[Any]]
 
@@ -21,6 +22,8 @@ class Measured:
     ``params`` and ``gradients()`` map names to (M, ...); ``outputs()`` is (M, rows, classes), ``correct()`` (M, rows)
     whether the largest is the answer's, ``activations()`` and ``preactivations()`` are (M, rows, hidden), over all rows
     of the table. ``in_train`` (M, rows) are the rows trained on, ``task`` and ``model`` those of the first member.
+    ``halfway(points)`` is what a decoder of sums gives for symbols with ``points`` (M, B, d) halfway between them,
+    (M, B, classes).
     """
 
     params: Numbers
@@ -32,6 +35,7 @@ class Measured:
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
     preactivations: Callable[[], NDArray[Any]]
+    halfway: Callable[[NDArray[Any]], NDArray[Any]]
 
     def activation_maps(self) -> NDArray[Any]:
         """Hidden activations as functions of the pair, (M, hidden, p, p)."""
@@ -121,6 +125,32 @@ def _rqi(now: Measured) -> Numbers:
     return {"rqi": measures.representation_quality_index(now.params["W_E"])}
 
 
+def _s3_rqi(now: Measured) -> Numbers:
+    return {"s3_rqi": measures.group_representation_quality_index(now.params["W_E"], group_table("S3"))}
+
+
+def _effective_dimension(now: Measured) -> Numbers:
+    return {"effective_dimension": measures.effective_dimension(now.params["W_E"])}
+
+
+MAP_SIDE = 80
+
+
+def map_points(embedding: NDArray[Any]) -> NDArray[np.float64]:
+    """A square of points around embeddings (..., p, 2) with a margin: (..., MAP_SIDE**2, 2), rows of equal height."""
+    low, high = embedding.min(-2), embedding.max(-2)
+    middle, half = (low + high) / 2, 0.6 * (high - low).max(-1, keepdims=True)
+    at = np.linspace(-1, 1, MAP_SIDE)
+    square = np.stack(np.meshgrid(at, at), -1).reshape(-1, 2)
+    return middle[..., None, :] + half[..., None, :] * square
+
+
+def _decoder_map(now: Measured) -> Numbers:
+    """Which answer a decoder gives to two symbols with each point of a square halfway between them."""
+    answers = now.halfway(map_points(now.params["W_E"])).argmax(-1)
+    return {"decoder_map": answers.reshape(-1, MAP_SIDE, MAP_SIDE)}
+
+
 # name in an experiment -> the numbers it logs, each (M,)
 MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "weight_norm": lambda now: _norms("weight_norm", now.params),
@@ -132,6 +162,9 @@ MEASURES: dict[str, Callable[[Measured], Numbers]] = {
     "total_norm": _total_norm,
     "accuracy_by_place": _accuracy_by_place,
     "rqi": _rqi,
+    "s3_rqi": _s3_rqi,
+    "effective_dimension": _effective_dimension,
+    "decoder_map": _decoder_map,  # (M, MAP_SIDE, MAP_SIDE): for ``Experiment.keep`` only
     "activation_share": _activation_share,  # (M, hidden): for ``Experiment.keep`` only
     "correct": _correct,  # (M, p, p): for ``Experiment.keep`` only
 }

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ UNITS = {
     "ipr": ("1", "inverse participation ratio, mean over hidden units"),
     "stopped_at": ("optimizer steps", "step at which the run ended"),
     "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
+    "effective_dimension": ("1", "exponential of the entropy of the embeddings' variance shares"),
     "rqi": ("1", "representation quality index, the share of parallelograms that close"),
     "diverged_at": ("optimizer steps", "first evaluation at which the loss was not finite; missing if never"),
     "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
@@ -242,6 +243,21 @@ def why_stale(experiment: Experiment, record: xr.Dataset) -> str:
     """The first field in which a record's recipe differs from an experiment's."""
     found = difference(json.loads(json.dumps(experiment.recipe)), json.loads(record.attrs["recipe"]))
     return found or "nothing: the recipes agree"
+
+
+def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:
+    """The runs whose recipe has these values, for example ``label="GD"``; numbers are compared to nine digits."""
+    keep = np.ones(record.sizes["run"], bool)
+    for name, value in wanted.items():
+        column = record[name].values
+        keep &= np.isclose(column.astype(float), value) if isinstance(value, float) else column == value
+    return record.isel(run=np.flatnonzero(keep))
+
+
+def conditions(record: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """(label, its runs) in the order in which labels first occur."""
+    for label in dict.fromkeys(record.label.values.tolist()):
+        yield label, select(record, label=label)
 
 
 def checksum(record: xr.Dataset) -> str:

@@ -75,13 +75,14 @@ class AdditionDecoder:
             return self.init_scale * (torch.randn(shape, generator=generator) + self.normal)
         return self.init_scale * (torch.rand(shape, generator=generator) - 0.5)
 
-    def decode(self, params: Params, representation: Tensor) -> Tensor:
-        """Outputs (M, B, outputs) for what the decoder is given, (M, B, dimension)."""
-        return forward(params, representation, len(self.sizes) - 1, self.activation)[-1]
-
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, outputs) for samples given as counts of symbols, ``inputs`` (M, B, p)."""
-        return self.decode(params, self.input_scale * (inputs @ params["W_E"]))
+        x = self.input_scale * (inputs @ params["W_E"])
+        return forward(params, x, len(self.sizes) - 1, self.activation)[-1]
+
+    def halfway(self, params: Params, points: Tensor) -> Tensor:
+        """Outputs (M, B, outputs) for any two symbols with ``points`` (M, B, dimension) halfway between them."""
+        return forward(params, 2 * self.input_scale * points, len(self.sizes) - 1, self.activation)[-1]
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives."""

@@ -6,7 +6,7 @@ claim asks for either in one way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,28 +16,16 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.gromov import theory
 from grokbook.experiment import Experiment
+from grokbook.measures import median as median
 from grokbook.models.mlp import SCALINGS
+from grokbook.records import conditions as conditions
+from grokbook.records import select
 
 THRESHOLD = 0.99  # accuracy at which a run counts as having learnt; the paper does not say
 Array = NDArray[np.float64]
 
 
 # ---------------------------------------------------------------------------------------------------- from records
-
-
-def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:
-    """The runs whose recipe has these values, for example ``label="GD"``; numbers are compared to nine digits."""
-    keep = np.ones(record.sizes["run"], bool)
-    for name, value in wanted.items():
-        column = record[name].values
-        keep &= np.isclose(column.astype(float), value) if isinstance(value, float) else column == value
-    return record.isel(run=np.flatnonzero(keep))
-
-
-def conditions(record: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
-    """(label, its runs) in the order in which labels first occur."""
-    for label in dict.fromkeys(record.label.values.tolist()):
-        yield label, select(record, label=label)
 
 
 def own_steps(record: xr.Dataset) -> xr.Dataset:
@@ -52,13 +40,6 @@ def times(record: xr.Dataset) -> tuple[Array, Array]:
         measures.first_step(record.train_accuracy.values, steps, THRESHOLD),
         measures.first_step(record.test_accuracy.values, steps, THRESHOLD),
     )
-
-
-def median(values: Array) -> float:
-    """The median of the finite values; nan if there is none."""
-    values = np.asarray(values, float)
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) else float("nan")
 
 
 def at(record: xr.Dataset, name: str, steps: Array) -> Array:

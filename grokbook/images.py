@@ -1,0 +1,123 @@
+"""Tasks made of images: handwritten digits that come with the package, or MNIST from a folder that the user names."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Source = Literal["digits", "mnist"]
+Images = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+DIGITS_HELD_OUT = 1_000
+# name -> (images, labels) in the four standard files, and how many there are
+MNIST = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 60_000),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", 10_000),
+}
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """Learn to name the digit on an image, from a few of them: Liu et al. (2022), section 4.3.
+
+    The training set is the first ``train_size`` images, the same for every seed; a seed decides the weights and the
+    order of batches. ``"digits"`` has 8 x 8 pixels and 1,000 test images, ``"mnist"`` has 28 x 28 and 10,000.
+
+    Args:
+        train_size: how many images are trained on.
+        source: ``"digits"`` or ``"mnist"``.
+        folder: where the four files of MNIST lie, gzipped or not; where they lie is not part of the recipe.
+
+    Raises:
+        ValueError: a size out of range, an unknown source, or a folder that does not hold MNIST.
+    """
+
+    train_size: int
+    source: Source = "digits"
+    folder: str = field(default="", metadata={"recipe": False}, compare=False)
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(Source):
+            raise ValueError(f"source = {self.source!r}: choose one of {', '.join(get_args(Source))}")
+        if self.source == "mnist":
+            check_mnist(self.folder)
+        most = 797 if self.source == "digits" else 60_000
+        if not 0 < self.train_size <= most:
+            raise ValueError(f"train_size = {self.train_size}: between 1 and the {most} training images is needed")
+
+    @property
+    def pixels(self) -> int:
+        """Of one image."""
+        return 64 if self.source == "digits" else 784
+
+    def table(self) -> Images:
+        """Pixels from 0 to 1, training images first, (rows, pixels), and digits, (rows,)."""
+        (x, y), (x_test, y_test) = digits() if self.source == "digits" else mnist(self.folder)
+        keep = slice(self.train_size)
+        return np.concatenate([x[keep], x_test]), np.concatenate([y[keep], y_test])
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """The first ``train_size`` rows, whatever the seed."""
+        return np.arange(len(self.table()[1])) < self.train_size
+
+
+@lru_cache(maxsize=1)
+def digits() -> tuple[Images, Images]:
+    """Training and test images of the bundled digits, mixed once and for all."""
+    with gzip.open(Path(__file__).parent / "data" / "digits.csv.gz") as file:
+        rows = np.loadtxt(file, delimiter=",")
+    rows = rows[np.random.RandomState(0).permutation(len(rows))]
+    x, y = (rows[:, :-1] / 16).astype(np.float32), rows[:, -1].astype(np.int64)
+    count = len(rows) - DIGITS_HELD_OUT
+    return (x[:count], y[:count]), (x[count:], y[count:])
+
+
+def check_mnist(folder: str) -> None:
+    """Refuse a folder that does not hold the four files of MNIST, by their names, sizes and headers."""
+    if not folder or not Path(folder).is_dir():
+        raise ValueError(f"mnist_dir = {folder!r}: no such folder; one with the four IDX files of MNIST is needed")
+    for images, labels, count in MNIST.values():
+        _idx(folder, images, (count, 28, 28))
+        _idx(folder, labels, (count,))
+
+
+@lru_cache(maxsize=1)
+def mnist(folder: str) -> tuple[Images, Images]:
+    """Training and test images of MNIST.
+
+    Raises:
+        ValueError: one line that names the file and what is wrong with it.
+    """
+    parts = []
+    for images, labels, count in MNIST.values():
+        x = _idx(folder, images, (count, 28, 28)).reshape(count, -1)
+        parts.append(((x / 255).astype(np.float32), _idx(folder, labels, (count,)).astype(np.int64)))
+    return parts[0], parts[1]
+
+
+@lru_cache(maxsize=8)
+def _idx(folder: str, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """One IDX file of bytes: a magic number that ends in the number of axes, the axes, the bytes."""
+    path = Path(folder) / name
+    if not path.exists():
+        path = path.with_name(name + ".gz")
+    if not path.exists():
+        raise ValueError(f"mnist_dir = {folder!r}: {name} is missing (with or without .gz)")
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError) as error:
+        raise ValueError(f"mnist_dir = {folder!r}: {path.name} cannot be read ({error})") from None
+    header = np.frombuffer(content[: 4 * (1 + len(shape))], ">u4") if len(content) >= 4 * (1 + len(shape)) else None
+    if header is None or header.tolist() != [0x800 + len(shape), *shape]:
+        raise ValueError(f"mnist_dir = {folder!r}: {path.name} has another header than MNIST's")
+    body = np.frombuffer(content, np.uint8, offset=header.nbytes)
+    if len(body) != np.prod(shape):
+        raise ValueError(f"mnist_dir = {folder!r}: {path.name} holds {len(body)} bytes, {np.prod(shape)} are needed")
+    return body.reshape(shape)

@@ -1,0 +1,75 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from grokbook import engine
+from grokbook.chapters.liu import theory
+from grokbook.chapters.liu.experiments import EXPERIMENTS, REDUCED, at_paper_settings, sizes_of, stand_ins
+from grokbook.chapters.liu.phases import PHASES, majority, phase_of, solvable_seeds
+from grokbook.experiment import Schedule
+from grokbook.tasks import AdditionTask
+
+SHORT = {"ring", "components", "dropout_times", "phases_transformer"}  # too large to step at full size in a test
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, reduced" for name in REDUCED)])
+def test_every_experiment_steps_and_keeps_what_it_says(name):
+    bare = name.removesuffix(", reduced")
+    if name in SHORT:
+        pytest.skip("its reduced form is stepped instead")
+    chosen = REDUCED[bare]() if name != bare else EXPERIMENTS[bare]()
+    runs = tuple(dataclasses.replace(run, steps=2) for run in chosen.select(next(chosen.shards(2))).runs)
+    record = engine.train(dataclasses.replace(chosen, runs=runs, snapshots=(0, -1), schedule=Schedule(log=2)))
+    assert np.isfinite(record.train_loss.isel(step=-1)).all()
+    for kept in chosen.keep:
+        assert np.isfinite(record[kept].isel(snapshot=-1)).all()
+    for watched, _ in chosen.watch.thresholds if chosen.watch else ():
+        assert f"reached_{watched}" in record
+
+
+def test_phases_are_those_of_the_table():
+    cases = {
+        (500, 1499): "comprehension",
+        (500, 1500): "grokking",
+        (500, np.nan): "memorisation",
+        (np.nan, np.nan): "confusion",
+        (np.nan, 500): "validation only",
+        (900, 200): "comprehension",
+    }
+    for (t_train, t_val), name in cases.items():
+        assert PHASES[int(phase_of(t_train, t_val))] == name
+    assert PHASES[int(phase_of(500, 1500, gap=1001))] == "comprehension"
+    assert PHASES[int(phase_of(500, 1500, budget=1499))] == "memorisation"
+    assert PHASES[int(phase_of(500, 600, budget=400))] == "confusion"
+    assert phase_of([[1, 2]], [[3], [4]]).shape == (2, 2)
+
+
+def test_the_majority_and_how_many_agree():
+    phases, share = majority([[0, 0, 1], [3, 2, 1], [2, 2, 2]])
+    assert phases.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(share, [2 / 3, 1 / 3, 1])
+
+
+def test_solvable_seeds_leave_nothing_open_to_an_ideal_model():
+    seeds = solvable_seeds(10, 45, 4)
+    for seed in range(max(seeds) + 1):
+        ideal = theory.ideal_accuracy(AdditionTask(10, 45).train_pairs(seed), 10, held_out=True)
+        assert (ideal == 1) == (seed in seeds)
+    with pytest.raises(ValueError, match="train_size = 4 of p = 10: 0 of 1000"):
+        solvable_seeds(10, 4, 1)
+
+
+def test_sizes_scale_with_the_table():
+    assert sizes_of(10, (5, 45, 54)) == [5, 45, 54]
+    assert sizes_of(4, (5, 45, 54)) == [1, 8, 9]
+
+
+def test_only_the_papers_settings_have_a_stand_in():
+    default = {name: factory() for name, factory in EXPERIMENTS.items()}
+    assert at_paper_settings(default) == set(EXPERIMENTS)
+    assert set(stand_ins(default)) == set(REDUCED)
+    other = {"phases_group": EXPERIMENTS["phases_group"](train_size=20)}
+    assert not stand_ins(other)
+    for name, smaller in stand_ins(default).items():
+        assert smaller.scale == "reduced" and smaller.hash != default[name].hash

@@ -1,0 +1,69 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from grokbook.experiment import describe
+from grokbook.images import MNIST, ImageTask
+
+
+def write_mnist(folder, compress=False):
+    """Four files of the right size: zeros with a label in the corner."""
+    for images, labels, count in MNIST.values():
+        y = np.arange(count, dtype=np.uint8) % 10
+        x = np.zeros((count, 28, 28), np.uint8)
+        x[:, 0, 0] = 25 * y
+        for name, values in ((images, x), (labels, y)):
+            header = np.array([0x800 + values.ndim, *values.shape], ">u4").tobytes()
+            content = header + values.tobytes()
+            path = folder / (name + ".gz" if compress else name)
+            path.write_bytes(gzip.compress(content, 1) if compress else content)
+    return str(folder)
+
+
+def test_digits_are_whole_and_split_for_good():
+    task = ImageTask(200)
+    x, y = task.table()
+    assert x.shape == (1200, 64) and x.min() == 0 and x.max() == 1 and set(y.tolist()) == set(range(10))
+    assert task.in_train(3).sum() == 200
+    more, _ = ImageTask(797).table()
+    assert np.array_equal(more[:200], x[:200]) and np.array_equal(more[-1000:], x[-1000:])
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_mnist_is_read_from_a_folder_that_is_no_part_of_the_recipe(tmp_path, compress):
+    task = ImageTask(1000, "mnist", write_mnist(tmp_path, compress))
+    x, y = task.table()
+    assert x.shape == (11_000, 784) and y[:12].tolist() == [*range(10), 0, 1]
+    np.testing.assert_allclose(x[3, 0], 75 / 255)
+    assert str(tmp_path) not in json.dumps(describe(task))
+
+
+def test_a_folder_that_is_not_mnist_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no such folder"):
+        ImageTask(10, "mnist", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="train-images-idx3-ubyte is missing"):
+        ImageTask(10, "mnist", str(tmp_path))
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    write_mnist(folder)
+    path = folder / "t10k-labels-idx1-ubyte"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match="t10k-labels-idx1-ubyte holds 9999 bytes, 10000 are needed"):
+        ImageTask(10, "mnist", str(folder))
+    folder = tmp_path / "other"
+    folder.mkdir()
+    write_mnist(folder)
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(b"\0" * len(whole))
+    with pytest.raises(ValueError, match="another header"):
+        ImageTask(10, "mnist", str(folder))
+
+
+@pytest.mark.parametrize(
+    "settings, words", [((0,), "train_size = 0"), ((798,), "between 1 and the 797"), ((5, "cifar"), "digits, mnist")]
+)
+def test_wrong_settings_are_named(settings, words):
+    with pytest.raises(ValueError, match=words):
+        ImageTask(*settings)
