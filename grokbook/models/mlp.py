@@ -135,22 +135,30 @@ class TwoLayerMLP:
         """
         p, factor = self.p, self.factor
         gradients = {name: torch.zeros_like(value) for name, value in params.items()}
+        like = params["W_out"]
+        # Fresh memory would cost as much as what is done with it.
+        buffers = [like.new_empty(ROWS, size) for size in (self.width, self.width, p)]
+        minus_one = like.new_full((ROWS, 1), -1)
         for member in range(len(labels)):
             rows = params["W_in"][member].T.contiguous()  # (2p, width)
             W_out, into_W_out = params["W_out"][member], gradients["W_out"][member]
+            twice_W_out = 2 * W_out
             into_rows = torch.zeros_like(rows)
             size = int((weights[member] > 0).sum())
-            first, second = inputs[member, :size, 0], inputs[member, :size, 1] + p
+            scale = (2 * factor / p * weights[member])[:, None]
+            first, second = inputs[member, :size, 0].contiguous(), inputs[member, :size, 1] + p
+            answers = labels[member, :, None]
             for begin in range(0, size, ROWS):
                 chunk = slice(begin, min(begin + ROWS, size))
                 n, m = first[chunk], second[chunk]
-                h = rows[n].add_(rows[m])
-                z = h * h
-                error = (z @ W_out.T).mul_(factor)  # (rows of the chunk, p)
-                error[torch.arange(len(n), device=error.device), labels[member, chunk]] -= 1
-                error.mul_(2 * factor / p * weights[member, chunk, None])
+                h, z, error = (buffer[: len(n)] for buffer in buffers)
+                torch.index_select(rows, 0, n, out=h)
+                torch.index_select(rows, 0, m, out=z)
+                torch.mul(h.add_(z), h, out=z)
+                torch.mm(z, W_out.T, out=error).mul_(factor)  # (rows of the chunk, p)
+                error.scatter_add_(1, answers[chunk], minus_one[: len(n)]).mul_(scale[chunk])
                 into_W_out.addmm_(error.T, z)
-                into_h = torch.mm(error, W_out, out=z).mul_(h).mul_(2)
+                into_h = torch.mm(error, twice_W_out, out=z).mul_(h)
                 into_rows.index_add_(0, n, into_h).index_add_(0, m, into_h)
             gradients["W_in"][member] = into_rows.T
         return gradients

@@ -1,0 +1,147 @@
+"""What is timed: the trainings of the book's papers at their own sizes, each beside its textbook twin."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from grokbook.engine import State
+from grokbook.experiment import Run
+from grokbook.models.decoder import Decoder
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.models.pair_transformer import PairTransformer
+from grokbook.models.toy import AdditionDecoder
+from grokbook.optim import AdamW, Group
+from grokbook.tasks import AdditionTask, ModularTask
+from tests import textbook_decoder, textbook_mlp, textbook_toy, textbook_transformer
+
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One row of the table.
+
+    Attributes:
+        name: what a reader calls it.
+        run: the recipe of one member.
+        members: how many of them our step trains side by side; times are per member.
+        plain: builds the textbook net.
+        ratio: (floor, aim) of how many times as fast as the plain step ours is to be.
+        share: (floor, aim) of the measured matrix-product peak.
+    """
+
+    name: str
+    run: Run
+    members: int
+    plain: Callable[[Run], nn.Module]
+    ratio: tuple[float, float]
+    share: tuple[float, float]
+
+
+def _pair_transformer(run: Run) -> nn.Module:
+    model = run.model
+    return textbook_transformer.PairTransformer(
+        model.p, model.d_model, model.layers, model.heads, model.offset, model.positions
+    )
+
+
+def _decoder(run: Run) -> nn.Module:
+    return textbook_decoder.Decoder(run.model.p, run.model.d_model, run.model.layers, run.model.heads)
+
+
+def _drawn(run: Run) -> dict[str, torch.Tensor]:
+    return dict(run.model.init(torch.Generator().manual_seed(run.seed)))
+
+
+WORKLOADS = (
+    Workload(
+        "one-layer transformer, p = 97, fraction 0.3",
+        Run(ModularTask(97, "n + m", 0.3), PairTransformer(97), AdamW(1e-3, 1.0, (0.9, 0.98)), 1, 0, "cross_entropy"),
+        1,
+        _pair_transformer,
+        (4.5, 7.0),
+        (0.50, 0.65),
+    ),
+    Workload(
+        "toy model, p = 10, 45 of 55 samples",
+        Run(AdditionTask(10, 45), AdditionDecoder(10), AdamW(1e-3, 0.0, groups=(Group("W_E", 1e-3, 0.0),)), 1, 0),
+        16,
+        lambda run: textbook_toy.PlainNet(run.model, _drawn(run)),
+        (4.8, 7.0),
+        (0.42, 0.60),
+    ),
+    Workload(
+        "quadratic MLP, p = 97, width 500, fraction 0.5",
+        Run(ModularTask(97), TwoLayerMLP(97, 500, "standard"), AdamW(1e-2, 5.0), 1, 0),
+        1,
+        lambda run: textbook_mlp.PlainMLP(run.model, _drawn(run)),
+        (2.5, 3.5),
+        (0.60, 0.75),
+    ),
+    Workload(
+        "two-layer transformer, x op y =, batch 512",
+        Run(ModularTask(97, "n - m"), Decoder(97), AdamW(1e-3, 1.0, (0.9, 0.98)), 1, 0, "cross_entropy", 512),
+        1,
+        _decoder,
+        (2.4, 3.5),
+        (0.48, 0.65),
+    ),
+)
+
+
+def our_state(workload: Workload, members: int | None = None, device: str = "cpu") -> State:
+    """The engine's state for so many members of a workload."""
+    runs = [dataclasses.replace(workload.run, seed=seed) for seed in range(members or workload.members)]
+    return State.start(runs, torch.device(device), torch.float32)
+
+
+def plain_step(workload: Workload) -> Step:
+    """A textbook step: the net of `torch.nn`, the loss of `torch.nn.functional`, the optimizer of `torch.optim`."""
+    run = workload.run
+    net = workload.plain(run)
+    optimizer = torch.optim.AdamW(net.parameters(), run.optimizer.lr, weight_decay=run.optimizer.weight_decay)
+    rows = np.flatnonzero(run.task.in_train(run.seed))
+    table, labels = run.task.table()
+    inputs = torch.from_numpy((run.task.samples if hasattr(run.task, "samples") else table)[rows])
+    answers = torch.from_numpy(labels[rows])
+    targets = run.task.targets(run.seed) if getattr(run.task, "target_size", 0) else None
+    wanted = nn.functional.one_hot(answers, int(labels.max()) + 1).float() if targets is None else None
+    if targets is not None:
+        wanted = torch.from_numpy(targets).float()[answers]
+    if isinstance(run.model, TwoLayerMLP):  # its inputs are one-hot, made once
+        inputs = nn.functional.one_hot(inputs + torch.tensor([0, run.model.p]), 2 * run.model.p).sum(1).float()
+        net = OneHotMLP(net)  # type: ignore[assignment, arg-type]
+    order = torch.randperm(len(rows))
+    begin = 0
+
+    def step() -> None:
+        nonlocal begin
+        x, y, t = inputs, answers, wanted
+        if run.batch_size:
+            batch = order[begin : begin + run.batch_size]
+            begin = (begin + run.batch_size) % (len(rows) - run.batch_size)
+            x, y, t = inputs[batch], answers[batch], wanted[batch]  # type: ignore[index]
+        optimizer.zero_grad()
+        outputs = net(x)
+        loss = nn.functional.cross_entropy(outputs, y) if run.loss == "cross_entropy" else nn.functional.mse_loss(outputs, t)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+class OneHotMLP(nn.Module):
+    """The textbook MLP on inputs that are one-hot already."""
+
+    def __init__(self, net: textbook_mlp.PlainMLP) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # (B, 2p) -> (B, p)
+        return self.net.model.factor * torch.square(x @ self.net.W_in.T) @ self.net.W_out.T
