@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import pickle
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -142,6 +143,11 @@ class State:
     step: int
     optimizer: Stepper
     data: Data = field(repr=False)
+    rows: Tensor | None = None  # (M, B) training rows of the next step; always the same memory, for a graph reads it
+    drawn: int = -1  # the step that they are for
+    orders: tuple[int, Tensor] | None = None  # an epoch, and the order of its samples
+    count: Tensor | None = None  # number of the update, on the device
+    replay: Callable[[], None] | None = None  # one update, as a graph if there is one
 
     @property
     def params(self) -> Params:
@@ -161,11 +167,22 @@ class State:
         data, size = self.data, self.runs[0].batch_size
         if size is None:
             return data.train_inputs, data.train_labels, data.weights
-        rows = torch.from_numpy(np.stack([_batch_rows(run, self.step, size) for run in self.runs]))
-        rows = rows.to(data.labels.device)
-        inputs = torch.stack([one[index] for one, index in zip(data.train_inputs, rows, strict=True)])
+        rows = self._draw(size)
+        inputs = data.train_inputs[torch.arange(len(rows), device=rows.device)[:, None], rows]
         weights = data.weights.new_full(rows.shape, 1 / size)
         return inputs, data.train_labels.gather(1, rows), weights
+
+    def _draw(self, size: int) -> Tensor:
+        """Training rows of the next step, (M, B): epochs of distinct full batches in an order drawn for each."""
+        if self.rows is None or self.drawn != self.step:
+            epoch, batch = divmod(self.step, self.runs[0].task.train_size // size)
+            if self.orders is None or self.orders[0] != epoch:
+                order = np.stack([epoch_order(run, epoch) for run in self.runs])
+                self.orders = epoch, torch.from_numpy(order).to(self.data.labels.device)
+            chosen = self.orders[1][:, batch * size : (batch + 1) * size]
+            self.rows = chosen.clone() if self.rows is None else self.rows.copy_(chosen)
+            self.drawn = self.step
+        return self.rows
 
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch."""
@@ -188,10 +205,22 @@ class State:
         return dict(zip(params, gradients, strict=True))
 
     def update(self) -> None:
-        """One optimizer step."""
-        gradients = self.gradients()
+        """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
+        if self.replay is None:
+            self.replay = self._advance
+            if wants_graph(self):
+                self.count = torch.tensor(1.0, device=self.data.labels.device)
+                self.replay = capture(self._advance, [self.params, *self.optimizer.slots.values()])
+        # All that changes from step to step, before what a graph replays.
+        if size := self.runs[0].batch_size:
+            self._draw(size)
+        if self.count is not None:
+            self.count.fill_(self.step + 1)
+        self.replay()
         self.step += 1
-        self.optimizer.step(gradients, self.step)
+
+    def _advance(self) -> None:
+        self.optimizer.step(self.gradients(), self.step + 1 if self.count is None else self.count)
 
     def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
@@ -259,14 +288,48 @@ class State:
         self.members = [self.members[i] for i in positions]
         self.optimizer.keep(positions)
         self.data = self.data.keep(positions)
+        self.rows = self.orders = self.count = self.replay = None
 
 
-def _batch_rows(run: Run, step: int, size: int) -> NDArray[np.int64]:
-    """Training rows of one step: epochs of distinct full batches in an order drawn from the seed and the epoch."""
-    per_epoch = run.task.train_size // size
-    epoch, batch = divmod(step, per_epoch)
-    order = np.random.default_rng([run.seed, 1, epoch]).permutation(run.task.train_size)
-    return order[batch * size : (batch + 1) * size]
+def wants_graph(state: State) -> bool:
+    """Whether a step is to be captured: on a GPU, unless the host has a part in each step, as in dropout's noise."""
+    return state.data.labels.is_cuda and not getattr(state.runs[0].model, "dropout", 0)
+
+
+def capture(step: Callable[[], None], tables: Sequence[Params]) -> Callable[[], None]:
+    """A step as a CUDA graph. Warming up, which CUDA asks for, takes real steps: ``tables`` are put back after it."""
+    before = [{name: value.clone() for name, value in table.items()} for table in tables]
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    for table, kept in zip(tables, before, strict=True):
+        for name, value in table.items():
+            value.copy_(kept[name])
+    replay: Callable[[], None] = graph.replay
+    return replay
+
+
+def epoch_order(run: Run, epoch: int) -> NDArray[np.int64]:
+    """The order in which an epoch takes the training rows; a last batch that is not full is left out."""
+    return np.random.default_rng([run.seed, 1, epoch]).permutation(run.task.train_size)
+
+
+@contextlib.contextmanager
+def products(precision: str | None) -> Iterator[None]:
+    """Matrix products of this precision while it lasts (see ``Experiment.precision``)."""
+    before = torch.get_float32_matmul_precision()
+    fast = "high" if torch.cuda.is_available() else "medium"
+    torch.set_float32_matmul_precision(fast if precision == "fast" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _noise(run: Run, step: int) -> torch.Generator:
@@ -534,20 +597,21 @@ def train(
     training = found or Training.start(experiment, *where)
 
     numbers: dict[str, float] = {}
-    while True:
-        if training.due():
-            numbers = training.evaluate() or numbers
-            if not training.state.members:
-                break
-        now = time.monotonic()
-        if report and now - reported >= REPORT_SECONDS:
-            report(training.state.step, {**numbers, "members": len(training.state.members)})
-            reported = now
-        patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
-        if checkpoint and now - saved >= patience:
-            training.save(checkpoint, time.time() - started)
-            saved = now
-        training.state.update()
+    with products(experiment.precision):
+        while True:
+            if training.due():
+                numbers = training.evaluate() or numbers
+                if not training.state.members:
+                    break
+            now = time.monotonic()
+            if report and now - reported >= REPORT_SECONDS:
+                report(training.state.step, {**numbers, "members": len(training.state.members)})
+                reported = now
+            patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
+            if checkpoint and now - saved >= patience:
+                training.save(checkpoint, time.time() - started)
+                saved = now
+            training.state.update()
 
     return _record(training, training.seconds + time.time() - started, started)
 

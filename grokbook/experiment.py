@@ -144,6 +144,8 @@ class Experiment:
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
             ``"activation[i]"`` (that hidden activation over the table), or a name from ``MEASURES``.
         watch: which thresholds are watched between measurements.
+        precision: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and
+            to bfloat16 on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.
         scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one; not part of the recipe.
     """
 
@@ -155,11 +157,14 @@ class Experiment:
     snapshots: tuple[int, ...] = ()
     keep: tuple[str, ...] = ()
     watch: Watch | None = field(default=None, metadata={"recipe": "where set"})
+    precision: str | None = field(default=None, metadata={"recipe": "where set"})
     scale: str = field(default="full", metadata={"recipe": False})
 
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
+        if self.precision not in (None, "fast"):
+            raise ValueError(f"precision = {self.precision!r}: None, for full float32, or 'fast'")
 
     @property
     def recipe(self) -> dict[str, Any]:

@@ -91,6 +91,18 @@ def warmth(recipe: Optimizer, count: int) -> float:
     return min((count - 1) / recipe.warmup, 1.0) if isinstance(recipe, WarmAdamW) else 1.0
 
 
+# What a member may set for itself, read from its recipe for the parameter of a name.
+SETTINGS: dict[str, Callable[[Any, str], float]] = {
+    "lr": lambda recipe, name: settings(recipe, name)[0],
+    "weight_decay": lambda recipe, name: settings(recipe, name)[1],
+    "momentum": lambda recipe, name: getattr(recipe, "momentum", 0.0),
+    "beta1": lambda recipe, name: getattr(recipe, "betas", (0.0, 0.0))[0],
+    "beta2": lambda recipe, name: getattr(recipe, "betas", (0.0, 0.0))[1],
+    "eps": lambda recipe, name: getattr(recipe, "eps", 0.0),
+    "warmup": lambda recipe, name: getattr(recipe, "warmup", 0),
+}
+
+
 class Stepper:
     """Updates the params of M members in place from their gradients.
 
@@ -109,31 +121,28 @@ class Stepper:
         self.slots: dict[str, Params] = {
             slot: {name: torch.zeros_like(value) for name, value in params.items()} for slot in self.slot_names()
         }
-        self.lr, self.weight_decay = (
-            {
-                name: self.per_member(lambda recipe, name=name, i=i: settings(recipe, name)[i], value)  # type: ignore[misc]
+        # On the device once, for a step must not wait for the host: setting -> parameter -> (M, 1, ...).
+        self.settings = {
+            setting: {
+                name: value.new_tensor([read(one, name) for one in self.recipes]).view(-1, *[1] * (value.ndim - 1))
                 for name, value in params.items()
             }
-            for i in (0, 1)
-        )
+            for setting, read in SETTINGS.items()
+        }
 
     def slot_names(self) -> tuple[str, ...]:
         """Names of the running averages that a member carries."""
         raise NotImplementedError
 
-    def step(self, gradients: Params, count: int) -> None:
-        """Update number ``count`` (from 1)."""
+    def step(self, gradients: Params, count: int | Tensor) -> None:
+        """Update number ``count`` (from 1); a tensor on the device where the step is captured as a graph."""
         raise NotImplementedError
-
-    def per_member(self, setting: Callable[[Any], float], like: Tensor) -> Tensor:
-        """A setting of every recipe, shaped to broadcast over the stacked parameter ``like``."""
-        return like.new_tensor([setting(recipe) for recipe in self.recipes]).view(-1, *[1] * (like.ndim - 1))
 
     def keep(self, members: Sequence[int]) -> None:
         """Go on with these members only, by position in the stack; the others' numbers are dropped."""
         index = list(members)
         self.recipes = [self.recipes[i] for i in index]
-        for table in (self.params, *self.slots.values(), self.lr, self.weight_decay):
+        for table in (self.params, *self.slots.values(), *self.settings.values()):
             for name in table:
                 table[name] = table[name][index]
 
@@ -146,15 +155,15 @@ class _SGD(Stepper):
     def slot_names(self) -> tuple[str, ...]:
         return ("velocity",) if any(_momentum(recipe) for recipe in self.recipes) else ()
 
-    def step(self, gradients: Params, count: int) -> None:
+    def step(self, gradients: Params, count: int | Tensor) -> None:
         for name, value in self.params.items():
             update = gradients[name]
             if any(settings(recipe, name)[1] for recipe in self.recipes):
-                update = update + self.weight_decay[name] * value
+                update = update + self.settings["weight_decay"][name] * value
             if "velocity" in self.slots:
                 velocity = self.slots["velocity"][name]
-                update = velocity.mul_(self.per_member(_momentum, value)).add_(update)
-            value.sub_(self.lr[name] * update)
+                update = velocity.mul_(self.settings["momentum"][name]).add_(update)
+            value.sub_(self.settings["lr"][name] * update)
 
 
 class _Adam(Stepper):
@@ -169,11 +178,11 @@ class _Adam(Stepper):
     def slot_names(self) -> tuple[str, ...]:
         return ("mean", "square")
 
-    def step(self, gradients: Params, count: int) -> None:
-        if next(iter(self.params.values())).is_cuda:
-            self._step_broadcast(gradients, count)
-        else:
+    def step(self, gradients: Params, count: int | Tensor) -> None:
+        if isinstance(count, int):
             self._step_fused(gradients, count)
+        else:
+            self._step_broadcast(gradients, count)
 
     def _step_fused(self, gradients: Params, count: int) -> None:
         """One pass over memory per parameter: on a CPU five times as fast as the formula written out."""
@@ -215,18 +224,17 @@ class _Adam(Stepper):
             parts.append((pair, names, *([table[name].detach()[member] for name in names] for table in tables)))
         return parts
 
-    def _step_broadcast(self, gradients: Params, count: int) -> None:
+    def _step_broadcast(self, gradients: Params, count: int | Tensor) -> None:
+        """The formula written out for all members at once, without a word from the host."""
         decoupled = isinstance(self.recipes[0], AdamW)
         for name, value in self.params.items():
-            beta1 = self.per_member(lambda recipe: recipe.betas[0], value)
-            beta2 = self.per_member(lambda recipe: recipe.betas[1], value)
-            eps = self.per_member(lambda recipe: recipe.eps, value)
-            lr = self.lr[name] * self.per_member(lambda recipe: warmth(recipe, count), value)
+            lr, decay, _, beta1, beta2, eps, warmup = (self.settings[setting][name] for setting in SETTINGS)
+            lr = torch.where(warmup > 0, lr * ((count - 1) / warmup).clamp(max=1), lr)
             gradient = gradients[name]
             if decoupled:
-                value.mul_(1 - lr * self.weight_decay[name])
+                value.mul_(1 - lr * decay)
             else:
-                gradient = gradient + self.weight_decay[name] * value
+                gradient = gradient + decay * value
             mean = self.slots["mean"][name].mul_(beta1).add_((1 - beta1) * gradient)
             square = self.slots["square"][name].mul_(beta2).add_((1 - beta2) * gradient * gradient)
             denominator = (square / (1 - beta2**count)).sqrt_().add_(eps)

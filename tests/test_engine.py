@@ -9,9 +9,9 @@ import torch
 from grokbook import engine
 from grokbook.experiment import Experiment, Run, Schedule, Stop
 from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import SGD, Adam, AdamW, Group, stepper
+from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
 from grokbook.tasks import ModularTask
-from tests.textbook_mlp import plain_optimizer, plain_training
+from tests.textbook_mlp import batch_rows, plain_optimizer, plain_training
 
 TASK, MODEL = ModularTask(11, "n + m", 0.6), TwoLayerMLP(11, 24, "standard")
 SMOOTH = TwoLayerMLP(11, 24, "standard", "gelu")  # no hand-derived gradient
@@ -343,5 +343,87 @@ def test_an_unknown_thing_to_keep_is_named():
 def test_batches_of_an_epoch_are_disjoint():
     run = dataclasses.replace(members(SGD(0.1))[0], batch_size=20)
     per_epoch = TASK.train_size // 20
-    rows = np.concatenate([engine._batch_rows(run, step, 20) for step in range(per_epoch)])
+    rows = np.concatenate([batch_rows(run, step) for step in range(per_epoch)])
     assert len(set(rows.tolist())) == len(rows) and rows.max() < TASK.train_size
+
+
+def captured(monkeypatch):
+    """Everything that a GPU would do, on the CPU: the capture itself is a plain call of the step that is captured."""
+    calls = []
+
+    def capture(step, tables):
+        calls.append(tables)
+        return step
+
+    monkeypatch.setattr(engine, "wants_graph", lambda state: True)
+    monkeypatch.setattr(engine, "capture", capture)
+    return calls
+
+
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, WarmAdamW(0.01, 1.0, (0.9, 0.98), warmup=7)], ids=str)
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_the_step_that_a_gpu_captures_is_the_step(monkeypatch, optimizer, batch_size):
+    runs = members(optimizer, model=SMOOTH, batch_size=batch_size)
+    plain = final_weights(runs)
+    calls = captured(monkeypatch)
+    for name, value in final_weights(runs).items():
+        torch.testing.assert_close(value, plain[name], rtol=1e-9, atol=1e-11)
+    assert len(calls) == 1
+
+
+def test_a_graph_reads_the_same_memory_at_every_step(monkeypatch):
+    captured(monkeypatch)
+    run = members(AdamW(0.01), seeds=(0, 1), batch_size=16)
+    state = engine.Training.start(experiment(run), *CPU).state
+    state.update()
+    seen = [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.rows, state.count]
+    before = [value.clone() for value in seen]
+    state.update()
+    now = [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.rows, state.count]
+    for was, value, is_ in zip(before, seen, now, strict=True):
+        assert value.data_ptr() == is_.data_ptr() and not torch.equal(was, value)
+
+
+def test_a_member_that_leaves_has_the_step_captured_again_and_a_resumed_training_too(monkeypatch, tmp_path):
+    runs = members(AdamW(0.01, 1.0, (0.9, 0.98)), seeds=range(4), steps=60, batch_size=16)
+    threshold = float(engine.train(experiment(runs)).train_accuracy.max("step").median())
+    stop = Stop("train_accuracy", threshold)
+    plain = engine.train(experiment(runs, stop=stop), dtype="float64")
+    calls = captured(monkeypatch)
+    record = engine.train(experiment(runs, stop=stop), dtype="float64")
+    assert len(calls) == len(set(plain.stopped_at.values.tolist()))
+    np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-7)
+    training = engine.Training.start(experiment(runs), torch.device("cpu"), torch.float64)
+    for _ in range(5):
+        training.state.update()
+    training.save(tmp_path / "part", 0.0)
+    again = engine.Training.load(tmp_path / "part", experiment(runs), torch.device("cpu"), torch.float64)
+    for _ in range(5):
+        training.state.update()
+        again.state.update()
+    for name, value in training.state.params.items():
+        assert torch.equal(value, again.state.params[name])
+
+
+def test_dropout_is_drawn_by_the_host_and_is_not_captured():
+    state = engine.Training.start(experiment(members(SGD(0.1))), *CPU).state
+    assert not engine.wants_graph(state)  # on a CPU
+
+
+def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_is(monkeypatch):
+    seen = []
+    real = engine.State.update
+
+    def update(self):
+        seen.append(torch.get_float32_matmul_precision())
+        real(self)
+
+    monkeypatch.setattr(engine.State, "update", update)
+    exact, fast = (experiment(members(SGD(0.1), steps=1), precision=precision) for precision in (None, "fast"))
+    assert "precision" not in exact.recipe and fast.recipe["precision"] == "fast" and exact.hash != fast.hash
+    engine.train(exact)
+    record = engine.train(fast)
+    assert seen == ["highest", "medium" if not torch.cuda.is_available() else "high"]
+    assert torch.get_float32_matmul_precision() == "highest" and '"precision": "fast"' in record.attrs["recipe"]
+    with pytest.raises(ValueError, match="precision = 'half'"):
+        experiment(members(SGD(0.1)), precision="half")

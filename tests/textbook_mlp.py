@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from grokbook.engine import epoch_order
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import SGD, Adam
 
@@ -44,17 +45,21 @@ def plain_optimizer(recipe, parameters) -> torch.optim.Optimizer:
     return kind(parameters, lr=recipe.lr, betas=recipe.betas, eps=recipe.eps, weight_decay=recipe.weight_decay)
 
 
+def batch_rows(run, step: int) -> np.ndarray:
+    """The engine's batches: whole ones of an order that it draws anew in each epoch."""
+    epoch, batch = divmod(step, run.task.train_size // run.batch_size)
+    return epoch_order(run, epoch)[batch * run.batch_size : (batch + 1) * run.batch_size]
+
+
 def plain_training(run, dtype: torch.dtype, steps: int, build=PlainMLP) -> torch.nn.Module:
     """Train one run the plain way: full batch or the engine's own batch order, torch.optim, one member."""
-    from grokbook.engine import _batch_rows
-
     drawn = run.model.init(torch.Generator().manual_seed(run.seed))
     net = build(run.model, {name: value.to(dtype) for name, value in drawn.items()})
     optimizer = plain_optimizer(run.optimizer, net.parameters())
     pairs, labels = run.task.table()
     rows = np.flatnonzero(run.task.in_train(run.seed))
     for step in range(steps):
-        batch = rows if run.batch_size is None else rows[_batch_rows(run, step, run.batch_size)]
+        batch = rows if run.batch_size is None else rows[batch_rows(run, step)]
         optimizer.zero_grad()
         plain_loss(net(torch.from_numpy(pairs[batch])), torch.from_numpy(labels[batch]), run.loss).backward()
         optimizer.step()

@@ -10,6 +10,7 @@ from torch import nn
 
 from grokbook.models.dense import DenseNet
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
+from tests.textbook_mlp import batch_rows
 
 
 class PlainNet(nn.Module):
@@ -63,8 +64,6 @@ def plain_loss(net, x, labels, targets, loss):
 
 def plain_training(run, steps, dtype=torch.float64):
     """The trained parameters of one run, by one torch.optim for the embeddings and one for the decoder."""
-    from grokbook.engine import _batch_rows
-
     params = {name: value.to(dtype) for name, value in run.model.init(torch.Generator().manual_seed(run.seed)).items()}
     net = PlainNet(run.model, params)
     group = run.optimizer.groups[0]
@@ -80,7 +79,7 @@ def plain_training(run, steps, dtype=torch.float64):
     targets = None if targets is None else torch.from_numpy(targets).to(dtype)
     rows = np.flatnonzero(run.task.in_train(run.seed))
     for step in range(steps):
-        batch = rows if run.batch_size is None else rows[_batch_rows(run, step, run.batch_size)]
+        batch = rows if run.batch_size is None else rows[batch_rows(run, step)]
         for optimizer in optimizers:
             optimizer.zero_grad()
         (plain_loss(net, samples[batch], labels[batch], targets, run.loss) + net.penalty()).backward()
