@@ -29,7 +29,7 @@ class Workload:
 
     Attributes:
         name: what a reader calls it.
-        run: the recipe of one member.
+        run: the recipe of one member, with the steps of the paper's figure.
         members: how many of them our step trains side by side; times are per member.
         plain: builds the textbook net.
         ratio: (floor, aim) of how many times as fast as the plain step ours is to be.
@@ -59,10 +59,11 @@ def _drawn(run: Run) -> dict[str, torch.Tensor]:
     return dict(run.model.init(torch.Generator().manual_seed(run.seed)))
 
 
+ADAMW = AdamW(1e-3, 1.0, (0.9, 0.98))
 WORKLOADS = (
     Workload(
         "one-layer transformer, p = 97, fraction 0.3",
-        Run(ModularTask(97, "n + m", 0.3), PairTransformer(97), AdamW(1e-3, 1.0, (0.9, 0.98)), 1, 0, "cross_entropy"),
+        Run(ModularTask(97, "n + m", 0.3), PairTransformer(97), ADAMW, 15_000, 0, "cross_entropy"),
         1,
         _pair_transformer,
         (4.5, 7.0),
@@ -70,7 +71,7 @@ WORKLOADS = (
     ),
     Workload(
         "toy model, p = 10, 45 of 55 samples",
-        Run(AdditionTask(10, 45), AdditionDecoder(10), AdamW(1e-3, 0.0, groups=(Group("W_E", 1e-3, 0.0),)), 1, 0),
+        Run(AdditionTask(10, 45), AdditionDecoder(10), AdamW(1e-3, 0.0, groups=(Group("W_E", 1e-3, 0.0),)), 10_000, 0),
         16,
         lambda run: textbook_toy.PlainNet(run.model, _drawn(run)),
         (4.8, 7.0),
@@ -78,7 +79,7 @@ WORKLOADS = (
     ),
     Workload(
         "quadratic MLP, p = 97, width 500, fraction 0.5",
-        Run(ModularTask(97), TwoLayerMLP(97, 500, "standard"), AdamW(1e-2, 5.0), 1, 0),
+        Run(ModularTask(97), TwoLayerMLP(97, 500, "standard"), AdamW(1e-2, 5.0), 25_000, 0),
         1,
         lambda run: textbook_mlp.PlainMLP(run.model, _drawn(run)),
         (2.5, 3.5),
@@ -86,7 +87,7 @@ WORKLOADS = (
     ),
     Workload(
         "two-layer transformer, x op y =, batch 512",
-        Run(ModularTask(97, "n - m"), Decoder(97), AdamW(1e-3, 1.0, (0.9, 0.98)), 1, 0, "cross_entropy", 512),
+        Run(ModularTask(97, "n - m"), Decoder(97), ADAMW, 100_000, 0, "cross_entropy", 512),
         1,
         _decoder,
         (2.4, 3.5),
@@ -129,7 +130,8 @@ def plain_step(workload: Workload) -> Step:
             x, y, t = inputs[batch], answers[batch], wanted[batch]  # type: ignore[index]
         optimizer.zero_grad()
         outputs = net(x)
-        loss = nn.functional.cross_entropy(outputs, y) if run.loss == "cross_entropy" else nn.functional.mse_loss(outputs, t)
+        by_class = run.loss == "cross_entropy"
+        loss = nn.functional.cross_entropy(outputs, y) if by_class else nn.functional.mse_loss(outputs, t)
         loss.backward()
         optimizer.step()
 

@@ -1,0 +1,295 @@
+"""`python -m benchmarks` times the engine and prints what it found; `--out DIR` keeps numbers and a plot.
+
+Times are processor seconds of one thread, in rounds in which all that is compared takes turns, and medians of them:
+a machine that others use as well gives the same ratios. Ratios and shares below their floor are marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import clock
+from benchmarks.workloads import WORKLOADS, Workload, our_state, plain_step
+from grokbook import engine, records, runner
+from grokbook.experiment import Experiment
+from grokbook.models.pair_transformer import PairTransformer
+from grokbook.tasks import ModularTask
+
+GPU_MEMBERS = (1, 16, 128, 512)
+EVALUATIONS = 200  # in a run, evenly in the logarithm of the step
+
+
+def steps(rounds: int) -> Iterator[dict[str, Any]]:
+    """A step of ours beside a plain one, with the share of the measured peak and what the rest of the time is."""
+    for workload in WORKLOADS:
+        state = our_state(workload)
+        products = {f"product {side}": step for side, step in clock.products().items()}
+        with torch.no_grad():
+            evaluate = lambda state=state: state.measure(())  # noqa: E731
+        compared = {"ours": state.update, "plain": plain_step(workload), "evaluation": evaluate, **products}
+        with engine.products("fast"):
+            taken_fast = clock.alternate({"fast": state.update}, rounds)
+        taken = clock.alternate(compared, rounds)
+        peak, members = clock.peak(taken), workload.members
+        ours = taken["ours"] / members
+        flops = clock.flops(state.update) / members
+        yield {
+            "workload": workload.name,
+            "ours_ms": 1e3 * float(np.median(ours)),
+            "plain_ms": 1e3 * float(np.median(taken["plain"])),
+            "ratio": float(np.median(taken["plain"] / ours)),
+            "ratio_floor": workload.ratio[0],
+            "ratio_aim": workload.ratio[1],
+            "gflop": flops / 1e9,
+            "plain_gflop": clock.flops(plain_step(workload)) / 1e9,
+            "share": float(np.median(flops / ours)) / peak,
+            "share_floor": workload.share[0],
+            "share_aim": workload.share[1],
+            "peak_gflops": peak / 1e9,
+            "products_ms": 1e3 * flops / peak,
+            "bound_ratio": float(np.median(taken["plain"])) / (flops / peak),
+            "evaluation_share": EVALUATIONS / workload.run.steps * float(np.median(taken["evaluation"] / taken["ours"])),
+            "fast_gain": float(np.median(ours) / np.median(taken_fast["fast"] / members)),
+        }
+
+
+def blocks(rounds: int) -> Iterator[dict[str, Any]]:
+    """Time per member against the members trained side by side, and the block that the runner chooses."""
+    for workload in WORKLOADS:
+        chosen = runner.block_size(Experiment("benchmark", (workload.run,)), "cpu")
+        sizes = sorted({1, 2, 4, 16, chosen} if workload.members > 1 else {1, 2, 4, chosen})
+        updates = {str(size): our_state(workload, size).update for size in sizes}
+        taken = clock.alternate(updates, rounds)
+        per_member = {size: float(np.median(taken[str(size)])) / size for size in sizes}
+        yield {
+            "workload": workload.name,
+            "chosen": chosen,
+            "ms": {size: 1e3 * value for size, value in per_member.items()},
+            "chosen_against_one": per_member[1] / per_member[chosen],
+            "chosen_against_best": min(per_member.values()) / per_member[chosen],
+        }
+
+
+def _some_steps(number: int, seconds: float) -> tuple[int, float]:
+    """How many steps of a workload one process makes, and the processor seconds they took."""
+    torch.set_num_threads(1)
+    state = our_state(WORKLOADS[number])
+    state.update()
+    count, began, spent = 0, time.monotonic(), time.process_time()
+    while time.monotonic() - began < seconds:
+        state.update()
+        count += 1
+    return count, time.process_time() - spent
+
+
+def two_processes(seconds: float = 4.0) -> Iterator[dict[str, Any]]:
+    """Steps of two processes against one. By processor seconds, too, for where the cores are not free."""
+    for number, workload in enumerate(WORKLOADS):
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            list(pool.map(_some_steps, [number, number], [0.1, 0.1]))
+            ((alone, alone_cpu),) = pool.map(_some_steps, [number], [seconds])
+            both = list(pool.map(_some_steps, [number, number], [seconds, seconds]))
+        rate = sum(count / cpu for count, cpu in both) / (alone / alone_cpu)
+        yield {
+            "workload": workload.name,
+            "by_the_clock": sum(count for count, _ in both) / alone,
+            "by_processor_seconds": rate,
+            "cores_had": sum(cpu for _, cpu in both) / seconds,
+        }
+
+
+def growth(rounds: int) -> Iterator[dict[str, Any]]:
+    """Time of a step against one size at a time, with the fitted exponent beside the one that products alone give."""
+    mlp, transformer = WORKLOADS[2], WORKLOADS[0]
+
+    def quadratic(p: int = 97, width: int = 500) -> Workload:
+        model = dataclasses.replace(mlp.run.model, p=p, width=width)
+        return dataclasses.replace(mlp, run=dataclasses.replace(mlp.run, task=ModularTask(p), model=model))
+
+    def pairs(p: int) -> Workload:
+        task = ModularTask(p, "n + m", 0.3)
+        run = dataclasses.replace(transformer.run, task=task, model=PairTransformer(p))
+        return dataclasses.replace(transformer, run=run)
+
+    def updates(workload: Workload, count: int = 1, members: int = 1) -> Callable[[], None]:
+        state = our_state(workload, members)
+        return lambda: [state.update() for _ in range(count)] and None
+
+    sweeps: list[tuple[str, str, Sequence[int], Callable[[int], Callable[[], None]]]] = [
+        ("quadratic MLP", "p", (53, 71, 97, 139), lambda p: updates(quadratic(p=p))),
+        ("quadratic MLP", "width", (250, 500, 1000, 2000), lambda width: updates(quadratic(width=width))),
+        ("quadratic MLP", "members", (1, 2, 4, 8), lambda members: updates(mlp, members=members)),
+        ("quadratic MLP", "steps", (1, 2, 4, 8), lambda count: updates(mlp, count)),
+        ("one-layer transformer", "p", (47, 67, 97, 139), lambda p: updates(pairs(p))),
+        ("toy model", "members", (1, 4, 16, 64), lambda members: updates(WORKLOADS[1], members=members)),
+    ]
+    for model, size, values, make in sweeps:
+        made = {str(value): make(value) for value in values}
+        taken = clock.alternate(made, rounds)
+        seconds = [float(np.median(taken[str(value)])) for value in values]
+        flops = [clock.flops(step) for step in made.values()]
+        fit, expected = (float(np.polyfit(np.log(values), np.log(y), 1)[0]) for y in (seconds, flops))
+        yield {
+            "model": model,
+            "size": size,
+            "values": list(values),
+            "ms": [1e3 * one for one in seconds],
+            "exponent": fit,
+            "expected": expected,
+        }
+
+
+def gpu(rounds: int) -> Iterator[dict[str, Any]]:
+    """Member-steps per second on a GPU, with the shares of what launching and what arithmetic alone would allow."""
+    side = 8192
+    a, b = (torch.randn(side, side, device="cuda") for _ in range(2))
+    peak = 2 * side**3 / _gpu_seconds(lambda: torch.mm(a, b), 10)
+    for workload in WORKLOADS:
+        launch = _gpu_seconds(our_state(workload, 1, "cuda").update, 100 * rounds)
+        for members in GPU_MEMBERS:
+            state = our_state(workload, members, "cuda")
+            seconds = _gpu_seconds(state.update, 20 * rounds)
+            flops = clock.flops(our_state(workload, 1).update) * members
+            yield {
+                "workload": workload.name,
+                "members": members,
+                "member_steps_per_second": members / seconds,
+                "share_of_launch_limit": launch / seconds,
+                "share_of_arithmetic_limit": flops / peak / seconds,
+            }
+
+
+def _gpu_seconds(step: Callable[[], object], count: int) -> float:
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(count):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) / count
+
+
+def plot(found: list[dict[str, Any]], path: Path) -> None:
+    """Time against size, doubly logarithmic, with both exponents."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")
+    for ax, one in zip(axes.flat, found, strict=True):
+        x, y = np.array(one["values"], float), np.array(one["ms"])
+        ax.loglog(x, y, "o-", color="C0", label=f"measured, exponent {one['exponent']:.2f}")
+        middle = math.exp(np.log(y).mean()) * (x / math.exp(np.log(x).mean())) ** one["expected"]
+        ax.loglog(x, middle, "--", color="0.5", label=f"products alone, {one['expected']:.2f}")
+        ax.set(xlabel=one["size"], ylabel="ms", title=one["model"], xticks=x)
+        ax.set_xticks([], minor=True)
+        ax.set_xticklabels([f"{value:g}" for value in x])
+        ax.legend(frameon=False, fontsize="small")
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+
+
+def mark(value: float, floor: float, aim: float) -> str:
+    """Where a number stands against its floor and its aim."""
+    return "below its floor" if value < floor else "above its floor" if value < aim else "at its aim"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parts = ("steps", "blocks", "processes", "growth", "gpu")
+    parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds that the medians are of (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json and growth.png")
+    given = parser.parse_args()
+    if unknown := set(given.parts) - set(parts):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
+    wanted = given.parts or parts
+    torch.set_num_threads(1)
+    print(f"{records.processor()}, one thread; torch {torch.__version__}; medians of {given.rounds} rounds\n")
+    path = given.out / "benchmarks.json" if given.out else None
+    kept = json.loads(path.read_text()) if path and path.exists() else {}
+    kept |= {"machine": records.processor(), "torch": str(torch.__version__), "commit": records.commit()}
+
+    if "steps" in wanted:
+        print("A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:")
+        kept["steps"] = []
+        for row in steps(given.rounds):
+            kept["steps"].append(row)
+            limits = (row["ratio_floor"], row["ratio_aim"]), (row["share_floor"], row["share_aim"])
+            print(
+                f"  {row['workload']}\n"
+                f"    {row['ours_ms']:.3g} ms against {row['plain_ms']:.3g} ms: {row['ratio']:.2f}x, "
+                f"{mark(row['ratio'], *limits[0])} ({limits[0][0]}x, {limits[0][1]}x)\n"
+                f"    {row['share']:.0%} of {row['peak_gflops']:.0f} GFLOP/s, "
+                f"{mark(row['share'], *limits[1])} ({limits[1][0]:.0%}, {limits[1][1]:.0%})\n"
+                f"    limit: {row['gflop']:.3g} GFLOP, against {row['plain_gflop']:.3g}, take "
+                f"{row['products_ms']:.3g} ms at the peak, so at most {row['bound_ratio']:.1f}x;\n"
+                f"    the other {1 - row['share']:.0%} of the time: memory, products too small for the peak, calls\n"
+                f"    {EVALUATIONS} evaluations a run take {row['evaluation_share']:.1%} on top; "
+                f"precision = 'fast' is {row['fast_gain']:.2f} times as fast",
+                flush=True,
+            )
+    if "blocks" in wanted:
+        print("\nBlocks: time per member with so many side by side, and the block that is chosen:")
+        kept["blocks"] = []
+        for row in blocks(given.rounds):
+            kept["blocks"].append(row)
+            times = ", ".join(f"{size}: {value:.3g} ms" for size, value in row["ms"].items())
+            print(
+                f"  {row['workload']}\n    {times}\n    {row['chosen']} are chosen: {row['chosen_against_one']:.2f} "
+                f"times as fast as singles, {row['chosen_against_best']:.0%} of the best",
+                flush=True,
+            )
+    if "processes" in wanted:
+        print("\nTwo processes against one:")
+        kept["processes"] = []
+        for row in two_processes():
+            kept["processes"].append(row)
+            print(
+                f"  {row['workload']}: {row['by_the_clock']:.2f}x by the clock with {row['cores_had']:.2f} cores to "
+                f"themselves, {row['by_processor_seconds']:.2f}x by processor seconds",
+                flush=True,
+            )
+    if "growth" in wanted:
+        print("\nHow the time of a step grows, and how the products alone do:")
+        kept["growth"] = []
+        for row in growth(given.rounds):
+            kept["growth"].append(row)
+            print(
+                f"  {row['model']} against {row['size']} {tuple(row['values'])}: "
+                f"exponent {row['exponent']:.2f}, products alone {row['expected']:.2f}",
+                flush=True,
+            )
+    if "gpu" in wanted and torch.cuda.is_available():
+        print(f"\n{torch.cuda.get_device_name()}: member-steps per second")
+        kept["gpu"] = list(gpu(given.rounds))
+        for row in kept["gpu"]:
+            print(
+                f"  {row['workload']}, {row['members']} members: {row['member_steps_per_second']:,.0f}; "
+                f"{row['share_of_launch_limit']:.0%} of the launch limit, "
+                f"{row['share_of_arithmetic_limit']:.0%} of the arithmetic limit"
+            )
+    elif "gpu" in wanted:
+        print("\nNo CUDA GPU here: nothing is said about one.")
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(kept, indent=1) + "\n")
+        if "growth" in kept:
+            plot(kept["growth"], path.with_name("growth.png"))
+
+
+if __name__ == "__main__":
+    main()
