@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ import numpy as np
 import torch
 
 from benchmarks import clock
-from benchmarks.workloads import WORKLOADS, Workload, our_state, plain_step
-from grokbook import engine, records, runner
+from benchmarks.workloads import WORKLOADS, Workload, our_state, plain_step, some_steps
+from grokbook import engine, planning, records, runner
 from grokbook.experiment import Experiment
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
@@ -38,13 +39,11 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
         products = {f"product {side}": step for side, step in clock.products().items()}
         with torch.no_grad():
             evaluate = lambda state=state: state.measure(())  # noqa: E731
-        compared = {"ours": state.update, "plain": plain_step(workload), "evaluation": evaluate, **products}
-        with engine.products("fast"):
-            taken_fast = clock.alternate({"fast": state.update}, rounds)
-        taken = clock.alternate(compared, rounds)
+        compared = {"ours": state.update, "fast": partial(fast, state), "plain": plain_step(workload), **products}
+        taken = clock.alternate(compared | {"evaluation": evaluate}, rounds)
         peak, members = clock.peak(taken), workload.members
         ours = taken["ours"] / members
-        flops = clock.flops(state.update) / members
+        flops = planning.count(state.update) / members
         yield {
             "workload": workload.name,
             "ours_ms": 1e3 * float(np.median(ours)),
@@ -53,16 +52,31 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
             "ratio_floor": workload.ratio[0],
             "ratio_aim": workload.ratio[1],
             "gflop": flops / 1e9,
-            "plain_gflop": clock.flops(plain_step(workload)) / 1e9,
+            "plain_gflop": planning.count(plain_step(workload)) / 1e9,
             "share": float(np.median(flops / ours)) / peak,
             "share_floor": workload.share[0],
             "share_aim": workload.share[1],
             "peak_gflops": peak / 1e9,
             "products_ms": 1e3 * flops / peak,
             "bound_ratio": float(np.median(taken["plain"])) / (flops / peak),
-            "evaluation_share": EVALUATIONS / workload.run.steps * float(np.median(taken["evaluation"] / taken["ours"])),
-            "fast_gain": float(np.median(ours) / np.median(taken_fast["fast"] / members)),
+            "evaluation_share": float(np.median(taken["evaluation"] / taken["ours"])) * EVALUATIONS / workload.steps,
+            "fast_gain": float(np.median(taken["ours"] / taken["fast"])),
         }
+
+
+def fast(state: engine.State) -> None:
+    """A step whose products may round their factors."""
+    with engine.products("fast"):
+        state.update()
+
+
+def rounding(precision: str | None) -> float:
+    """The largest relative error of a product of this precision, as a share of its largest entry."""
+    a, b = torch.randn(512, 512), torch.randn(512, 512)
+    with engine.products(precision):
+        product = a @ b
+    exact = a.double() @ b.double()
+    return float((product - exact).abs().max() / exact.abs().max())
 
 
 def blocks(rounds: int) -> Iterator[dict[str, Any]]:
@@ -82,25 +96,13 @@ def blocks(rounds: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _some_steps(number: int, seconds: float) -> tuple[int, float]:
-    """How many steps of a workload one process makes, and the processor seconds they took."""
-    torch.set_num_threads(1)
-    state = our_state(WORKLOADS[number])
-    state.update()
-    count, began, spent = 0, time.monotonic(), time.process_time()
-    while time.monotonic() - began < seconds:
-        state.update()
-        count += 1
-    return count, time.process_time() - spent
-
-
 def two_processes(seconds: float = 4.0) -> Iterator[dict[str, Any]]:
     """Steps of two processes against one. By processor seconds, too, for where the cores are not free."""
     for number, workload in enumerate(WORKLOADS):
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            list(pool.map(_some_steps, [number, number], [0.1, 0.1]))
-            ((alone, alone_cpu),) = pool.map(_some_steps, [number], [seconds])
-            both = list(pool.map(_some_steps, [number, number], [seconds, seconds]))
+            list(pool.map(some_steps, [number, number], [0.1, 0.1]))
+            ((alone, alone_cpu),) = pool.map(some_steps, [number], [seconds])
+            both = list(pool.map(some_steps, [number, number], [seconds, seconds]))
         rate = sum(count / cpu for count, cpu in both) / (alone / alone_cpu)
         yield {
             "workload": workload.name,
@@ -139,7 +141,7 @@ def growth(rounds: int) -> Iterator[dict[str, Any]]:
         made = {str(value): make(value) for value in values}
         taken = clock.alternate(made, rounds)
         seconds = [float(np.median(taken[str(value)])) for value in values]
-        flops = [clock.flops(step) for step in made.values()]
+        flops = [planning.count(step) for step in made.values()]
         fit, expected = (float(np.polyfit(np.log(values), np.log(y), 1)[0]) for y in (seconds, flops))
         yield {
             "model": model,
@@ -161,7 +163,7 @@ def gpu(rounds: int) -> Iterator[dict[str, Any]]:
         for members in GPU_MEMBERS:
             state = our_state(workload, members, "cuda")
             seconds = _gpu_seconds(state.update, 20 * rounds)
-            flops = clock.flops(our_state(workload, 1).update) * members
+            flops = planning.count(our_state(workload, 1).update) * members
             yield {
                 "workload": workload.name,
                 "members": members,
@@ -180,6 +182,12 @@ def _gpu_seconds(step: Callable[[], object], count: int) -> float:
         step()
     torch.cuda.synchronize()
     return (time.perf_counter() - began) / count
+
+
+def flops() -> dict[str, int]:
+    """Operations of a step of every shape in the book, for the page that plans with them."""
+    runs = {planning.shape(run): run for one in planning.experiments().values() for run in one.runs}
+    return {name: planning.count_now(run) for name, run in sorted(runs.items())}
 
 
 def plot(found: list[dict[str, Any]], path: Path) -> None:
@@ -209,10 +217,10 @@ def mark(value: float, floor: float, aim: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parts = ("steps", "blocks", "processes", "growth", "gpu")
+    parts = ("steps", "blocks", "processes", "growth", "gpu", "flops")
     parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds that the medians are of (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json and growth.png")
+    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, growth.png and flops.json")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
@@ -225,7 +233,7 @@ def main() -> None:
 
     if "steps" in wanted:
         print("A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:")
-        kept["steps"] = []
+        kept |= {"steps": [], "rounding": rounding(None), "fast_rounding": rounding("fast")}
         for row in steps(given.rounds):
             kept["steps"].append(row)
             limits = (row["ratio_floor"], row["ratio_aim"]), (row["share_floor"], row["share_aim"])
@@ -242,6 +250,7 @@ def main() -> None:
                 f"precision = 'fast' is {row['fast_gain']:.2f} times as fast",
                 flush=True,
             )
+        print(f"  Products err by {kept['rounding']:.0e}, fast ones by {kept['fast_rounding']:.0e}.")
     if "blocks" in wanted:
         print("\nBlocks: time per member with so many side by side, and the block that is chosen:")
         kept["blocks"] = []
@@ -284,6 +293,11 @@ def main() -> None:
             )
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
+    if "flops" in wanted and given.out:
+        counted = flops()
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / "flops.json").write_text(json.dumps(counted, indent=0) + "\n")
+        print(f"\nCounted the operations of {len(counted)} shapes of step.")
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(kept, indent=1) + "\n")

@@ -7,27 +7,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 Step = Callable[[], object]
 
 SIDES = (512, 1024, 2048)  # of the square products whose best rate is called the peak
-
-
-def _product_flops(a: list[int], b: list[int], *_: object, **__: object) -> int:
-    return 2 * int(np.prod(a)) * b[-1]
-
-
-aten = torch.ops.aten
-IN_PLACE = {aten.addmm_: lambda _, a, b, *__, **___: _product_flops(a, b)}
-IN_PLACE |= {aten.baddbmm_: IN_PLACE[aten.addmm_]}
-
-
-def flops(step: Step) -> int:
-    """Floating point operations of the matrix products of a step, forward and backward, as they are carried out."""
-    with FlopCounterMode(display=False, custom_mapping=IN_PLACE) as counter:
-        step()
-    return counter.get_total_flops()
 
 
 def products() -> dict[int, Step]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -42,6 +43,11 @@ class Workload:
     plain: Callable[[Run], nn.Module]
     ratio: tuple[float, float]
     share: tuple[float, float]
+
+    @property
+    def steps(self) -> int:
+        """Of a whole training."""
+        return self.run.steps
 
 
 def _pair_transformer(run: Run) -> nn.Module:
@@ -100,6 +106,18 @@ def our_state(workload: Workload, members: int | None = None, device: str = "cpu
     """The engine's state for so many members of a workload."""
     runs = [dataclasses.replace(workload.run, seed=seed) for seed in range(members or workload.members)]
     return State.start(runs, torch.device(device), torch.float32)
+
+
+def some_steps(number: int, seconds: float) -> tuple[int, float]:
+    """How many steps of a workload one process makes, and the processor seconds they took."""
+    torch.set_num_threads(1)
+    state = our_state(WORKLOADS[number])
+    state.update()
+    count, began, spent = 0, time.monotonic(), time.process_time()
+    while time.monotonic() - began < seconds:
+        state.update()
+        count += 1
+    return count, time.process_time() - spent
 
 
 def plain_step(workload: Workload) -> Step:

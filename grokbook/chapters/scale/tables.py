@@ -1,0 +1,161 @@
+"""Tables and sentences of the page, from ``benchmarks/`` and from what every experiment says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from grokbook import planning, records, runner
+from grokbook.claims import Table, plain_table
+from grokbook.page import Markdown
+
+
+@cache
+def measured() -> dict[str, Any]:
+    """What ``python -m benchmarks --out benchmarks`` kept."""
+    return dict(json.loads((records.ROOT / "benchmarks" / "benchmarks.json").read_text()))
+
+
+def speed() -> Table:
+    """Each workload's step beside the plain one, with floors and aims."""
+    rows = [
+        [
+            row["workload"],
+            _ms(row["plain_ms"]),
+            _ms(row["ours_ms"]),
+            _against(row["ratio"], row["ratio_floor"], row["ratio_aim"], "{:.1f}×"),
+            _against(row["share"], row["share_floor"], row["share_aim"], "{:.0%}"),
+            f"{row['bound_ratio']:.1f}×",
+            f"{row['evaluation_share']:.1%}",
+        ]
+        for row in measured()["steps"]
+    ]
+    head = ("Step", "Plain", "Engine", "Ratio", "Share of peak", "Ratio at the peak", "200 evaluations")
+    return plain_table(head, rows, "Time of a step for one network, beside plain PyTorch")
+
+
+def _ms(value: float) -> str:
+    return f"{value:.3g} ms"
+
+
+def _against(value: float, floor: float, aim: float, form: str) -> str:
+    place = "below the floor" if value < floor else "aim met" if value >= aim else "floor met"
+    return f"{form.format(value)}<br><small>{place} ({form.format(floor)}, {form.format(aim)})</small>"
+
+
+def machine() -> Markdown:
+    """Where that was measured, and what two processes and blocks make of it."""
+    found = measured()
+    peak = np.median([row["peak_gflops"] for row in found["steps"]])
+    two = [row["by_processor_seconds"] for row in found["processes"]]
+    had = np.median([row["cores_had"] for row in found["processes"]])
+    blocks = min(row["chosen_against_one"] for row in found["blocks"])
+    fast = np.median([row["fast_gain"] for row in found["steps"]])
+    if found["fast_rounding"] > 10 * found["rounding"]:
+        products = f"Fast products err by {found['fast_rounding']:.0e}; a step with them is {fast:.2f} times as fast."
+    else:
+        products = (
+            "Asking for fast products changes nothing here: this PyTorch does not round the factors of float32 "
+            f"products on this processor (steps are {fast:.2f} times as fast), so that nothing can be said about "
+            "grokking times under them."
+        )
+    return Markdown(
+        f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate is {peak:.0f} GFLOP/s on one "
+        "core. *Ratio at the peak* is what a step would reach whose products all ran at that rate and that did nothing "
+        f"else. Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one for as many processor "
+        f"seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the size that is chosen take "
+        f"at least {blocks:.2f} times as many steps of a network in a second as single networks. {products}"
+    )
+
+
+def growth() -> Table:
+    """How the time of a step grows with each size."""
+    rows = [
+        [
+            f"{row['model']}, {row['size']}",
+            ", ".join(f"{value:g}" for value in row["values"]),
+            ", ".join(f"{value:.3g}" for value in row["ms"]),
+            f"{row['exponent']:.2f}",
+            f"{row['expected']:.2f}",
+        ]
+        for row in measured()["growth"]
+    ]
+    head = ("Grows with", "Values", "ms", "Exponent", "Of the operations")
+    return plain_table(head, rows, "How the time of a step grows, as a power of each size")
+
+
+def _core() -> planning.Machine:
+    """A core at the median rate of the benchmark's workloads."""
+    rates = [row["gflop"] / row["ours_ms"] * 1e12 for row in measured()["steps"]]
+    return planning.Machine("core", float(np.median(rates)))
+
+
+def _gpu(tflops: float, launch_ms: float) -> planning.Machine:
+    return planning.Machine("GPU", tflops * 1e12, launch_ms / 1e3, None)
+
+
+def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
+    """Every experiment: networks, steps, operations, measured core hours where there is a record, planned hours."""
+    core, gpu = _core(), _gpu(gpu_tflops, launch_ms)
+    rows = []
+    for name, experiment in planning.experiments().items():
+        place = runner.status(experiment)
+        spent = "–"
+        if place.state == "present" and place.path is not None:
+            spent = _hours(float(records.load(place.path).attrs["wall_seconds"]))
+        work = sum(run.steps * planning.flops(run) for run in experiment.runs)
+        planned = [planning.makespan(planning.shard_seconds([experiment], gpu, n), n) for n in workers]
+        rows.append(
+            [
+                name,
+                f"{len(experiment.runs):,}",
+                f"{experiment.member_steps:,}",
+                f"{work / 1e15:.2g}",
+                _hours(work / core.rate),
+                spent,
+                *map(_hours, planned),
+            ]
+        )
+    head = ("Experiment", "Networks", "Steps in all", "PFLOP", "One core", "Measured", *map(_gpus, workers))
+    return plain_table(head, rows, "What each experiment takes at the paper's settings")
+
+
+def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
+    """The whole book, as one queue of shards, on cores and on GPUs."""
+    rows = []
+    for one, count in [(_core(), 2), *((_gpu(gpu_tflops, launch_ms), n) for n in workers)]:
+        seconds = planning.shard_seconds(planning.experiments().values(), one, count)
+        whole = planning.makespan(seconds, count)
+        name = f"{count} cores" if one.name == "core" else _gpus(count)
+        busy = sum(seconds) / (whole * count)
+        rows.append([name, f"{len(seconds):,}", _hours(max(seconds)), _hours(whole), f"{busy:.0%}"])
+    head = ("Machine", "Shards", "Longest shard", "The whole book", "Busy")
+    return plain_table(head, rows, "All experiments of the book in one queue of shards")
+
+
+def limits() -> Markdown:
+    """What a plan has to reckon with most."""
+    experiments = planning.experiments()
+    longest = max(experiments.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
+    total = sum(run.steps * planning.flops(run) for one in experiments.values() for run in one.runs)
+    heaviest = max(experiments.values(), key=lambda one: sum(run.steps * planning.flops(run) for run in one.runs))
+    share = sum(run.steps * planning.flops(run) for run in heaviest.runs) / total
+    return Markdown(
+        f"All trainings together are {total / 1e15:,.0f} PFLOP, of which {heaviest.name} alone has {share:.0%}. The "
+        f"longest single training is one of {longest.name}."
+    )
+
+
+def _gpus(count: int) -> str:
+    return f"{count:,} GPU{'s' if count > 1 else ''}"
+
+
+def _hours(seconds: float) -> str:
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:,.{0 if seconds > 10 * size else 1}f} {unit}"
+    return f"{seconds:.2g} s"

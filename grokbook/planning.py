@@ -1,0 +1,116 @@
+"""What a training costs and how long some machines would take: floating point operations, and a queue of shards.
+
+Nothing here is timed. The rate of a machine is given, measured by ``python -m benchmarks`` or assumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from grokbook import records
+from grokbook.experiment import Experiment, Run, describe
+from grokbook.lazy import torch
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One worker.
+
+    Args:
+        name: what tables call it.
+        rate: floating point operations a second that its matrix products sustain in training.
+        step_seconds: the least that a step takes, however small: the time to launch it.
+        block: members it trains side by side; None is all of a shape.
+    """
+
+    name: str
+    rate: float
+    step_seconds: float = 0.0
+    block: int | None = 1
+
+    def seconds(self, shard: Experiment) -> float:
+        """How long it takes to train a shard, if no member leaves early."""
+        work = sum(run.steps * flops(run) for run in shard.runs)
+        return max(work / self.rate, max(run.steps for run in shard.runs) * self.step_seconds)
+
+
+def count(step: Callable[[], object]) -> int:
+    """Floating point operations of the matrix products of a step, forward and backward, as they are carried out."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    def product(a: list[int], b: list[int]) -> int:
+        return 2 * int(np.prod(a)) * b[-1]
+
+    # The counter knows products that make a tensor, not those that add to one.
+    in_place = {
+        kind: lambda _, a, b, *__, **___: product(a, b) for kind in (torch.ops.aten.addmm_, torch.ops.aten.baddbmm_)
+    }
+    with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
+        step()
+    return int(counter.get_total_flops())
+
+
+def flops(run: Run) -> int:
+    """Floating point operations of the matrix products of one step of one member; counted before, or now."""
+    known, name = counted(), shape(run)
+    if name not in known:
+        known[name] = count_now(run)
+    return known[name]
+
+
+def shape(run: Run) -> str:
+    """A name for what the cost of a step depends on: not the seed, nor any rate."""
+    parts = (describe(run.task), describe(run.model), run.loss, run.batch_size)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def counted() -> dict[str, int]:
+    """What ``python -m benchmarks flops`` has counted, by shape."""
+    path = records.ROOT / "benchmarks" / "flops.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def count_now(run: Run) -> int:
+    """Count a step's operations by taking one."""
+    from grokbook.engine import State
+
+    return count(State.start([run], torch.device("cpu"), torch.float32).gradients)
+
+
+def shard_seconds(experiments: Iterable[Experiment], machine: Machine, workers: int) -> list[float]:
+    """The times of all shards; a stack of members is cut so that every worker gets some of it."""
+    seconds = []
+    for experiment in experiments:
+        block = machine.block or -(-len(experiment.runs) // workers)
+        seconds += [machine.seconds(experiment.select(place)) for place in experiment.shards(block)]
+    return seconds
+
+
+def makespan(seconds: Iterable[float], workers: int) -> float:
+    """When the last of some shards is done if each worker takes the longest one left whenever it is free."""
+    free = [0.0] * workers
+    for one in sorted(seconds, reverse=True):
+        heapq.heapreplace(free, free[0] + one)
+    return max(free)
+
+
+def experiments() -> dict[str, Experiment]:
+    """Every experiment of the book at the papers' settings, by name."""
+    from importlib import import_module
+
+    from grokbook.chapters import CHAPTERS
+
+    found: dict[str, Any] = {}
+    for chapter in CHAPTERS:
+        made = (make() for make in import_module(f"grokbook.chapters.{chapter}.experiments").EXPERIMENTS.values())
+        found |= {experiment.name: experiment for experiment in made}
+    return found

@@ -1,0 +1,46 @@
+"""The page's tables against what they are made of."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from grokbook import book, planning
+from grokbook.chapters.scale import tables
+from grokbook.parameters import BadInput
+
+
+def test_every_experiment_has_a_row_and_every_machine_too():
+    markup = tables.plan([1, 8], 25.0, 0.1).markup
+    for name in planning.experiments():
+        assert f'<th scope="row">{name}</th>' in markup
+    rows = re.findall(r'<th scope="row">(.*?)</th>', tables.machines([1, 8], 25.0, 0.1).markup)
+    assert rows == ["2 cores", "1 GPU", "8 GPUs"]
+
+
+def test_the_measured_table_has_all_workloads_with_their_floors():
+    markup = tables.speed().markup
+    assert markup.count("<tr>") == 1 + len(tables.measured()["steps"]) == 5
+    for row in tables.measured()["steps"]:
+        assert row["workload"] in markup and f"({row['ratio_floor']:.1f}×" in markup
+
+
+def test_a_ratio_below_its_floor_is_called_that():
+    assert "below the floor" in tables._against(2.0, 2.5, 3.5, "{:.1f}×")
+    assert "floor met" in tables._against(3.0, 2.5, 3.5, "{:.1f}×")
+    assert "aim met" in tables._against(4.0, 2.5, 3.5, "{:.1f}×")
+
+
+@pytest.mark.parametrize(
+    "seconds, words", [(5, "5 s"), (89, "89 s"), (600, "10.0 min"), (6000, "1.7 h"), (1e6, "278 h")]
+)
+def test_hours_are_said_in_their_size(seconds, words):
+    assert tables._hours(seconds) == words
+
+
+@pytest.mark.parametrize("given", [{"workers": "[0]"}, {"workers": "[]"}, {"gpu_tflops": "0"}, {"launch_ms": "-1"}])
+def test_parameters_out_of_range_are_refused(given):
+    ((name, _),) = given.items()
+    with pytest.raises(BadInput, match=name):
+        book.plan("scale", given, book.Settings())
