@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.runs import conditions, last, median, regular_steps, select
+from grokbook.runs import last, regular_steps, select
 from grokbook.tasks import modular_function
 
 Array = NDArray[np.float64]
@@ -279,6 +279,12 @@ def two_vocabularies(record: xr.Dataset) -> xr.Dataset:
     return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})
 
 
+def pretty(f: str) -> str:
+    """A function as the paper writes it: n**2 + n*m as x² + xy."""
+    text = f.replace("**2", "²").replace("**3", "³").replace("*", "").replace("n", "x").replace("m", "y")
+    return text.replace("-", "−")
+
+
 SYMMETRIES = {  # moves under which each function keeps its answer, as theory.symmetry_orbits reads them
     "mirror": lambda p: [[[0, 1], [1, 0]]],
     "joint sign": lambda p: [[[-1, 0], [0, -1]]],
@@ -334,11 +340,14 @@ def special(records: Records) -> xr.Dataset | None:
             parts.append(part.assign_coords(experiment=("run", [name] * part.sizes["run"]), final=("run", final)))
     if not parts:
         return None
-    scale = "reduced" if any(records[name].attrs["scale"] == "reduced" for name in TRACKED if name in records) else "full"
+    scale = (
+        "reduced" if any(records[name].attrs["scale"] == "reduced" for name in TRACKED if name in records) else "full"
+    )
     return xr.concat(parts, "run").assign_attrs(scale=scale)
 
 
 # --------------------------------------------------------------------------------------------- without any training
+
 
 def masks(p: int, train_fraction: float = 0.3) -> xr.Dataset:
     """Figure 3: a random training set, one without a square and one without a strip, (hole, i, j), as k = t = 40."""
@@ -360,7 +369,8 @@ def coverage(p: int, draws: int = 200) -> xr.Dataset:
     """Theorem 3.12 for k = 2 to 6: the printed bound beside what happens, (k, surface) surface torus or grid.
 
     ``bound`` (k); ``threshold``, where one uncovered point is expected; ``half`` and ``most``, where all is covered
-    with probability 0.5 and 0.95 (simulated); ``expected``, E[prop] at alpha = 0.3; ``uncovered`` (k, surface, fraction).
+    with probability 0.5 and 0.95 (simulated); ``expected``, E[prop] at alpha = 0.3; ``uncovered`` (k, surface,
+    fraction).
     """
     surfaces = ("torus", "grid")
     fractions = np.linspace(0.02, 0.98, 97)
@@ -442,8 +452,8 @@ def separability(trials: int = 400, p: int = 13) -> xr.Dataset:
     labels = modular_function("n + m", p)
     embeddings = {
         "a circle": theory.circle_embedding(p, [1]),
-        "random, d = 4": draw.standard_normal((p, 4)),
-        "random, d = 128": draw.standard_normal((p, 128)),
+        "random (d = 4)": draw.standard_normal((p, 4)),
+        "random (d = 128)": draw.standard_normal((p, 128)),
     }
     apart = [int(theory.separable_classes(one, labels).sum()) // 2 for one in embeddings.values()]
     return xr.Dataset(
@@ -500,8 +510,8 @@ def lemmas(seed: int = 0) -> xr.Dataset:
     direction = unit(1, 128)
     near = direction + 0.3 * unit(97, 128)
     tokens = {
-        "random, p = 7, d = 16": unit(7, 16),
-        "random, p = 97, d = 128": unit(97, 128),
+        "random (p = 7, d = 16)": unit(7, 16),
+        "random (p = 97, d = 128)": unit(97, 128),
         "near one vector": near / np.linalg.norm(near, axis=1, keepdims=True),
         "all one vector": np.repeat(direction, 97, 0),
     }
@@ -590,4 +600,5 @@ DERIVED = {
     "table_1_text": lambda records: table_1(records["holes_by_text"]) if "holes_by_text" in records else None,
 }
 
-__all__ = ["DERIVED", "STUDIES", "conditions", "last", "median", "select"]
+# What each of them reads.
+MADE_OF = {"special": TRACKED, "centroids": ("base",), "table_1": ("holes",), "table_1_text": ("holes_by_text",)}
