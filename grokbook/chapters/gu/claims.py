@@ -201,8 +201,12 @@ def _table_67(records: Records) -> Verdict:
 def _table_L(records: Records) -> Verdict:
     rows = records["table_1"]
     fall = 100 * (_over_seeds(rows.U) - _over_seeds(rows.L))
-    return Verdict(outcome(bool((fall <= 15).all())), f"largest fall {number(float(np.nanmax(fall, initial=0)))} points",
-                   **spread(fall), of="fall in points over rows")  # fmt: skip
+    return Verdict(
+        outcome(bool((fall <= 15).all())),
+        f"largest fall {number(float(np.nanmax(fall, initial=0)))} points",
+        **spread(fall),
+        of="fall in points over rows",
+    )
 
 
 _table_claims("table1-text", "table_1_text", "split of the text")
