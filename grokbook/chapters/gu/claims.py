@@ -16,9 +16,10 @@ import xarray as xr
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
-from grokbook.chapters.gu.studies import Array, never_median, reached
+from grokbook.chapters.gu.studies import Array, last, never_median, reached, regular_steps
 from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
-from grokbook.runs import conditions, last, median, regular_steps, select
+from grokbook.measures import median
+from grokbook.records import conditions, select
 
 Check = Callable[[Records], Verdict]
 CLAIMS: list[Claim] = []

@@ -21,9 +21,10 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from grokbook import plotting
 from grokbook.chapters.gu import studies, theory
-from grokbook.measures import embedding_blocks
+from grokbook.chapters.gu.studies import own_steps, regular_steps
+from grokbook.measures import embedding_blocks, median
 from grokbook.plotting import BLUE, BROWN, FAINT, GREEN, GREY, INK, ORANGE, PINK, PURPLE, RED, SKY, styled
-from grokbook.runs import conditions, median, own_steps, regular_steps, select
+from grokbook.records import conditions, select
 
 Records = Mapping[str, xr.Dataset]
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
-from grokbook.chapters.gu.studies import never_median, reached
+from grokbook.chapters.gu.studies import last, never_median, reached
 from grokbook.claims import Records, number, percent
-from grokbook.runs import last, median, select
+from grokbook.measures import median
+from grokbook.records import select
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.runs import last, regular_steps, select
+from grokbook.records import select
 from grokbook.tasks import modular_function
 
 Array = NDArray[np.float64]
@@ -39,6 +39,27 @@ TRACKERS = {
 
 
 # ---------------------------------------------------------------------------------------------------- from records
+
+
+def own_steps(record: xr.Dataset) -> xr.Dataset:
+    """Without the steps at which none of these runs was measured: conditions of one record may differ in them."""
+    return record.isel(step=np.flatnonzero(np.isfinite(record.train_loss.values).any(0)))
+
+
+def regular_steps(record: xr.Dataset) -> xr.Dataset:
+    """The steps of a record's even grid, without what is measured more often early on or in windows."""
+    every = json.loads(record.attrs["recipe"])["schedule"]["every"] or 1
+    return own_steps(record.isel(step=np.flatnonzero(record.step.values % every == 0)))
+
+
+def last(record: xr.Dataset, name: str) -> Array:
+    """(run,) the last measured value of a curve; nan where there is none."""
+    found = np.full(record.sizes["run"], np.nan)
+    for run, values in enumerate(record[name].values):
+        known = np.isfinite(values)
+        if known.any():
+            found[run] = values[known][-1]
+    return found
 
 
 def first(record: xr.Dataset, name: str, threshold: float) -> Array:

@@ -10,9 +10,11 @@ import xarray as xr
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
+from grokbook.chapters.gu.studies import last
 from grokbook.claims import Records, Table, number, percent, plain_table
+from grokbook.measures import median
 from grokbook.page import Markdown
-from grokbook.runs import last, median, select
+from grokbook.records import select
 
 
 def _points(value: float) -> str:
