@@ -274,7 +274,7 @@ def holes(records: Records) -> Figure:
         plotting.dots(top, x, rows.U.values.T, color=ORANGE, label="trained (U)")
         top.plot(x, rows.paper_U, "D", color=INK, ms=4.5, mfc="white", label="paper", zorder=4)
         for name, style, label in (
-            ("coverage", "--", f"coverage within {studies.BEST_D}"),
+            ("coverage", "--", f"coverage within {studies.reach(study.attrs['p'])}"),
             ("mirror", ":", "mirrors only"),
         ):
             top.plot(x, rows[name].mean("seed"), style, color=FAINT if name == "coverage" else PURPLE, label=label)
@@ -619,7 +619,7 @@ def spectrum(records: Records) -> Figure:
     power.set_xlabel("frequency f")
     power.set_ylabel("share of power")
     power.set_title("a  trained embeddings")
-    plotting.legend(power, loc="upper right", fontsize=8.5)
+    figure.legend(*power.get_legend_handles_labels(), loc="outside upper left", ncols=5)
     study = records["circles"]
     single.plot(study.frequency, study.one, color=BLUE, label="one circle")
     plotting.level(single, study.attrs["random"], "random vectors", x=0.02)
@@ -637,13 +637,22 @@ def spectrum(records: Records) -> Figure:
     return figure
 
 
+FAMILIES = {  # experiment -> what its dots are called
+    "base": "addition", "primes": "addition", "largest_prime": "addition", "seeds_apart": "addition",
+    "holes": "holes", "fractions": "other functions", "operations": "other functions", "overlap": "offsets",
+    "toeplitz": "starts", "layers": "depth", "width_apart": "width", "width_shared": "width", "width_ceiling": "width",
+    "width_boundary": "width", "positions": "positions", "dnn": "MLP",
+}  # fmt: skip
+
+
 @styled
 def special(records: Records) -> Figure:
     """Is MED special? Its rank correlation and its sign agreement with the test loss beside every control's."""
     study = records["special"]
     names = [name for name in studies.TRACKERS if name in study.measure.values]
     figure, (axes,) = plotting.panels(1, 2, height=0.55 + 0.42 * len(names), sharey=True)
-    experiments = list(dict.fromkeys(study.experiment.values.tolist()))
+    families = [FAMILIES.get(str(name), str(name)) for name in study.experiment.values]
+    kinds = list(dict.fromkeys(families))
     draw = np.random.default_rng(0)
     for ax, kind, title in (
         (axes[0], "correlation", "rank correlation"),
@@ -652,19 +661,15 @@ def special(records: Records) -> Figure:
         for row, name in enumerate(names):
             values = study[kind].sel(measure=name).values
             jitter = draw.uniform(-0.27, 0.27, len(values))
-            for i, experiment in enumerate(experiments):
-                here = study.experiment.values == experiment
-                ax.plot(
-                    values[here], row + jitter[here], "o", ms=3.2, mew=0, alpha=0.75, color=SERIES[i % len(SERIES)],
-                    label=experiment.replace("_", " ") if row == 0 and kind == "correlation" else None,
-                )  # fmt: skip
+            for family, color in zip(kinds, SERIES, strict=False):
+                here = np.array(families) == family
+                label = family if row == 0 and kind == "correlation" else None
+                ax.plot(values[here], row + jitter[here], "o", ms=3.4, mew=0, alpha=0.75, color=color, label=label)
             ax.plot([median(values)] * 2, [row - 0.36, row + 0.36], color=INK, lw=2.2, zorder=4)
         ax.set_title(title)
         ax.axvline(0 if kind == "correlation" else 0.5, color=FAINT, lw=1)
         ax.set_xlim(-1.04 if kind == "correlation" else -0.04, 1.04)
-    axes[0].set_yticks(
-        range(len(names)), [studies.TRACKERS[name].replace(" of residues relabelled", ",") for name in names]
-    )
+    axes[0].set_yticks(range(len(names)), [studies.TRACKERS[name] for name in names])
     axes[0].invert_yaxis()
     axes[0].set_xlabel("Spearman, with test loss")
     axes[1].set_xlabel("share of increments")
@@ -864,7 +869,7 @@ def hole_frame(
     trained = theory.draw_training_mask(p, train_fraction, holed=theory.hole(kind, p, size), generator=0)
     _mask(mask, trained, f"{kind} {size}")
     of = predicted.sel(kind=kind)
-    right.plot(of["size"], of.coverage, "--", color=FAINT, label=f"coverage within {studies.BEST_D}")
+    right.plot(of["size"], of.coverage, "--", color=FAINT, label=f"coverage within {studies.reach(p)}")
     right.plot(of["size"], of.mirror, ":", color=PURPLE, lw=2, label="mirrors only")
     if record is not None:
         rows = _rows(record, kind)
@@ -883,19 +888,19 @@ def hole_alt(predicted: xr.Dataset, kind: str, size: int) -> str:
     return (
         f"A training set without a {kind} of size {size}; of the test pairs {float(at.coverage):.0%} have a "
         "training pair "
-        f"of their class within {studies.BEST_D}, and mirrors alone would answer {float(at.mirror):.0%}."
+        f"of their class nearby, and mirrors alone would answer {float(at.mirror):.0%}."
     )
 
 
 def hole_predictions(p: int, train_fraction: float, sizes: Sequence[int]) -> xr.Dataset:
-    """Coverage within ``BEST_D`` and mirrors alone, for both kinds of hole over their size; one draw."""
+    """Coverage within ``studies.reach`` and mirrors alone, for both kinds of hole over their size; one draw."""
     labels = studies.modular_function("n + m", p)
     values = np.zeros((2, 2, len(sizes)))
     for a, kind in enumerate(theory.HOLES):
         for b, size in enumerate(sizes):
             hole = theory.hole(kind, p, size)
             mask = theory.draw_training_mask(p, train_fraction, holed=hole, generator=0)
-            values[0, a, b] = float(theory.same_class_coverage(mask, labels, studies.BEST_D))
+            values[0, a, b] = float(theory.same_class_coverage(mask, labels, studies.reach(p)))
             values[1, a, b] = float(theory.mirror_accuracy(mask, hole))
     return xr.Dataset(
         {"coverage": (("kind", "size"), values[0]), "mirror": (("kind", "size"), values[1])},

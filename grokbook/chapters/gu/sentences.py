@@ -102,7 +102,10 @@ def rivals(records: Records) -> str:
         known = np.isfinite(target)
         if not known.any():
             continue
-        for name, words in (("coverage", f"coverage within {studies.BEST_D}"), ("mirror", "mirrors alone")):
+        for name, words in (
+            ("coverage", f"coverage within {studies.reach(study.attrs['p'])}"),
+            ("mirror", "mirrors alone"),
+        ):
             predicted = study[name].median("seed").values
             by_kind = [
                 f"{100 * np.sqrt(np.mean((predicted - target)[known & (study.kind.values == kind)] ** 2)):.1f} "

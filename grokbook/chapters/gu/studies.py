@@ -29,9 +29,9 @@ PLATEAU = 500  # steps a running median spans
 # What is compared with the test loss -> what figures call it.
 TRACKERS = {
     "med_M1": "MED",
-    "med_permuted": "MED, residues permuted",
-    "med_step_2": "MED of residues relabelled (step 2)",
-    "med_step_5": "MED of residues relabelled (step 5)",
+    "med_permuted": "MED, permuted",
+    "med_step_2": "MED, relabelled (step 2)",
+    "med_step_5": "MED, relabelled (step 5)",
     "embedding_norm": "embedding norm R",
     "med_over_norm": "MED / R",
     "total_norm": "total weight norm W",
@@ -229,7 +229,9 @@ def paper_row(kind: str, size: int, p: int) -> theory.Row | None:
     return rows[0] if rows else None
 
 
-BEST_D = 12  # the distance with which theorem 3.10 fits the square rows best on the torus
+def reach(p: int) -> int:
+    """The distance with which theorem 3.10 fits the square rows of Table 1 best on the torus: 12, at p = 97."""
+    return 2 * round(6 * p / 97)
 
 
 def table_1(record: xr.Dataset) -> xr.Dataset:
@@ -238,13 +240,13 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     Returns:
         dimensions (row, seed). ``U``, the largest running median of test accuracy after t_fit; ``L``, the least after
         that; ``onset``, when it first is above U / 2; the last 500 steps' ``inside``, ``outside``,
-        ``inside_mirrored`` and ``inside_unmirrored``; what rivals predict, ``coverage`` (theorem 3.10 at ``BEST_D``),
-        ``coverage_grid`` (on the plain grid at 26) and ``mirror`` (outside all right, inside what has a trained
-        mirror). Along row: ``kind``, ``size``, ``share`` (hole / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
+        ``inside_mirrored`` and ``inside_unmirrored``; what rivals predict, ``coverage`` (theorem 3.10 at `reach`) and
+        ``mirror`` (outside all right, inside what has a trained mirror). Along row: ``kind``, ``size``, ``share`` (hole
+        / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
     """
     even = regular_steps(record)
     labels, seeds = list(dict.fromkeys(record.label.values.tolist())), np.unique(record.seed.values)
-    names = ("U", "L", "onset", "coverage", "coverage_grid", "mirror")
+    names = ("U", "L", "onset", "coverage", "mirror")
     places = ("inside", "outside", "inside_mirrored", "inside_unmirrored", "mirrored", "unmirrored")
     found = {name: np.full((len(labels), len(seeds)), np.nan) for name in (*names, *places)}
     kept = ("kind", "size", "share", "paper_U", "paper_L", "paper_onset")
@@ -265,8 +267,7 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
                 found[place][at] = late[place][run]
             mask, hole = mask_of(record, int(run)), hole_of(record, int(run))
             answers = modular_function(str(record.f.values[run]), len(mask))
-            found["coverage"][at] = theory.same_class_coverage(mask, answers, BEST_D)
-            found["coverage_grid"][at] = theory.same_class_coverage(mask, answers, 26, torus=False)
+            found["coverage"][at] = theory.same_class_coverage(mask, answers, reach(len(mask)))
             found["mirror"][at] = theory.mirror_accuracy(mask, hole)
         kind, size, p = str(record.hole.values[run]), int(record["size"].values[run]), len(mask)
         paper = paper_row(kind, size, p)

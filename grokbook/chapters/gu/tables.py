@@ -56,7 +56,7 @@ def table_1(records: Records, name: str = "table_1") -> Table | Markdown:
         )
     head = (
         *("Hole", "share of test", "U paper", "U ours", "L paper", "L ours", "onset paper", "onset ours"),
-        *("outside", "inside", "…mirrored", "…not", f"coverage D = {studies.BEST_D}", "mirrors only"),
+        *("outside", "inside", "…mirrored", "…not", f"coverage D = {studies.reach(study.attrs['p'])}", "mirrors only"),
     )  # fmt: skip
     scale = " (reduced)" if study.attrs["scale"] == "reduced" else ""
     return plain_table(head, rows, f"Table 1, p = {study.attrs['p']}{scale}: accuracies in percent, median over seeds")
