@@ -13,7 +13,6 @@ from grokbook.chapters.gu.claims import at_step
 from grokbook.chapters.gu.studies import last
 from grokbook.claims import Records, Table, number, percent, plain_table
 from grokbook.measures import median
-from grokbook.page import Markdown
 from grokbook.records import select
 
 
@@ -30,10 +29,10 @@ def _seeds(values: xr.DataArray, show: Callable[[float], str] = _points) -> str:
     return text if len(known) == 1 else f"{text}<br><small>{show(known.min())} to {show(known.max())}</small>"
 
 
-def table_1(records: Records, name: str = "table_1") -> Table | Markdown:
+def table_1(records: Records, name: str = "table_1") -> Table:
     """Table 1: the paper's numbers beside ours, by place and beside what the rival explanations predict."""
     if name not in records:
-        return Markdown("Table 1 has no record at these settings.")
+        return plain_table(("Table 1",), [["no record at these settings"]], "Table 1 beside ours")
     study = records[name]
     rows = []
     for label in study.row.values:
@@ -72,10 +71,10 @@ FORMS = {
 }
 
 
-def forms(records: Records) -> Table | Markdown:
+def forms(records: Records) -> Table:
     """MED in its six published forms: at the start and at the end of the baseline, and how they rank the steps."""
     if "base" not in records:
-        return Markdown("The baseline has no record at these settings.")
+        return plain_table(("Forms of MED",), [["no record of the baseline at these settings"]], "MED as published")
     record = records["base"]
     rows = []
     for form, words in FORMS.items():
