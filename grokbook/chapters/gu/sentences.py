@@ -59,7 +59,7 @@ def relabelled(records: Records) -> str:
     return (
         "So the number that MED gives one and the same trained network depends on what its residues are called. "
         "For the "
-        "six relabellings that were logged it ends at " + ", ".join(found) + " (one range a seed)."
+        "six ways of naming them that were logged it ends at " + ", ".join(found) + " (one range a seed)."
     )
 
 
