@@ -40,6 +40,7 @@ class Page(Mapping[str, xr.Dataset]):
         figures: id -> an object with ``draw`` (records -> figure) and ``needs`` (names).
         claims: all claims of the chapter.
         sentences: id -> an object with ``write`` (records -> text) and ``needs``.
+        made_of: study -> the experiments that it reads.
         otherwise: name -> a smaller experiment that stands in where the full one has no record.
         cost: experiment -> PFLOP of its training.
         budget: the most PFLOP that a training may cost to be started from the page.
@@ -57,6 +58,7 @@ class Page(Mapping[str, xr.Dataset]):
         claims: Sequence[claims_module.Claim],
         sentences: Mapping[str, Any],
         *,
+        made_of: Mapping[str, Sequence[str]] | None = None,
         otherwise: Mapping[str, Experiment] | None = None,
         cost: Callable[[Experiment], float] = lambda experiment: 0.0,
         budget: float = np.inf,
@@ -65,7 +67,7 @@ class Page(Mapping[str, xr.Dataset]):
     ) -> None:
         self.chapter, self.experiments, self.studies = chapter, experiments, studies
         self.drawn, self.all_claims = figures, {claim.id: claim for claim in claims}
-        self.sentences = sentences
+        self.sentences, self.made_of = sentences, made_of or {}
         self.otherwise, self.cost, self.budget, self.device = otherwise or {}, cost, budget, device
         self.committed = committed
         self._found: dict[str, xr.Dataset | None] = {}
@@ -119,7 +121,9 @@ class Page(Mapping[str, xr.Dataset]):
 
     def command(self, name: str) -> str:
         """What to type to make a missing record."""
-        return f"python -m grokbook train {self.chapter}/{name}" if name in self.experiments else ""
+        if name in self.experiments:
+            return f"python -m grokbook train {self.chapter}/{name}"
+        return "; ".join(self.command(one) for one in self.made_of.get(name, ()) if one not in self)
 
     # ------------------------------------------------------------------------------------------------- what is shown
 
@@ -132,7 +136,7 @@ class Page(Mapping[str, xr.Dataset]):
         drawn = self.drawn[id]
         missing = [name for name in drawn.needs if name not in self]
         if missing:
-            trained = [self.command(name) for name in missing if name in self.experiments]
+            trained = list(dict.fromkeys(filter(None, map(self.command, missing))))
             why = "Not trained here. The command is\n" + "\n".join(trained) if trained else "Not defined for this p."
             return plotting.placeholder(why)
         figure = drawn.draw(self)

@@ -1,3 +1,3 @@
 """One package a chapter: what it trains, its theory, its figures, its claims."""
 
-CHAPTERS = ("gromov", "liu")
+CHAPTERS = ("gromov", "liu", "gu")

@@ -1,22 +1,25 @@
 """What Gu et al. claim, in both versions, with criteria written down before anything was trained, and their checks.
 
 The criteria hold for the papers' settings; at other parameters they are applied unchanged. Where several seeds were
-trained, a rule must hold for the median seed. A rule about when something happens counts a run in which it never does as
-infinitely late. Claims about MED are held to what the paper says of it and, apart, to whether a control does as well.
+trained, a rule must hold for the median seed. Where a rule asks when something happens, a run in which it never does
+counts as infinitely late. Claims about MED are held to what the paper says of it and, apart, to whether a control does
+as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
-from grokbook.chapters.gu.studies import Array, never_median, reached
+from grokbook.chapters.gu.studies import Array, last, never_median, reached, regular_steps
 from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
-from grokbook.runs import conditions, last, median, regular_steps, select
+from grokbook.measures import median
+from grokbook.records import conditions, select
 
 Check = Callable[[Records], Verdict]
 CLAIMS: list[Claim] = []
@@ -59,7 +62,8 @@ def _base(records: Records) -> Verdict:
     half, fit, final = reached(record, 0.5), studies.fitted(record), last(record, "test_accuracy")
     return Verdict(
         outcome(2500 <= never_median(half) <= 9000, median(final) >= 0.99, never_median(fit) <= 500),
-        f"t_fit {at_step(never_median(fit))}, t_0.5 {at_step(never_median(half))}, final accuracy {number(median(final))}",
+        f"t_fit {at_step(never_median(fit))}, t_0.5 {at_step(never_median(half))}, final accuracy "
+        f"{number(median(final))}",
         **spread(half),
         of="t_0.5",
     )
@@ -73,7 +77,8 @@ def _base(records: Records) -> Verdict:
     "Fig. 3",
     "The training sets: a random one, one that leaves out a square, one that leaves out a strip.",
     expected="a fraction α of all pairs, none in the hole",
-    criterion="exact: floor(α p²) trained pairs or all that the hole leaves; none in the hole; the square's mirror is the "
+    criterion="exact: floor(α p²) trained pairs or all that the hole leaves; none in the hole; the square's mirror "
+    "is the "
     "square, of the strip's only (t + 1)² pairs stay in it",
     needs=("masks",),
 )
@@ -91,7 +96,8 @@ def _fig3(records: Records) -> Verdict:
             not (study.trained.values[1] & square).any() and not (study.trained.values[2] & strip).any(),
             bool((square == square.T).all()) and int((strip & strip.T).sum()) == (size + 1) ** 2,
         ),
-        f"{trained[0]:,}, {trained[1]:,} and {trained[2]:,} trained pairs; holes of {square.sum():,} and {strip.sum():,}",
+        f"{trained[0]:,}, {trained[1]:,} and {trained[2]:,} trained pairs; holes of {square.sum():,} and "
+        f"{strip.sum():,}",
     )
 
 
@@ -139,7 +145,8 @@ def _table_claims(name: str, study: str, words: str) -> None:
         close = int((gap <= 0.08).sum())
         return Verdict(
             outcome(close >= 8),
-            f"{close} of {np.isfinite(rows.paper_U.values).sum()} rows; largest gap {100 * np.nanmax(gap, initial=0):.0f} points",
+            f"{close} of {np.isfinite(rows.paper_U.values).sum()} rows; largest gap "
+            f"{100 * np.nanmax(gap, initial=0):.0f} points",
             n=rows.sizes["seed"],
             median=median(100 * gap),
             low=float(np.nanmin(100 * gap, initial=np.inf)),
@@ -161,7 +168,8 @@ def _table_claims(name: str, study: str, words: str) -> None:
         outside, inside = (_over_seeds(rows[place])[large] for place in ("outside", "inside"))
         return Verdict(
             outcome(bool((outside >= 0.97).all()), bool((inside <= 0.6).all())),
-            f"outside at least {number(np.nanmin(outside, initial=1))}, inside at most {number(np.nanmax(inside, initial=0))}",
+            f"outside at least {number(np.nanmin(outside, initial=1))}, inside at most "
+            f"{number(np.nanmax(inside, initial=0))}",
             n=rows.sizes["seed"],
         )
 
@@ -194,8 +202,12 @@ def _table_67(records: Records) -> Verdict:
 def _table_L(records: Records) -> Verdict:
     rows = records["table_1"]
     fall = 100 * (_over_seeds(rows.U) - _over_seeds(rows.L))
-    return Verdict(outcome(bool((fall <= 15).all())), f"largest fall {number(float(np.nanmax(fall)))} points",
-                   **spread(fall), of="fall in points over rows")  # fmt: skip
+    return Verdict(
+        outcome(bool((fall <= 15).all())),
+        f"largest fall {number(float(np.nanmax(fall, initial=0)))} points",
+        **spread(fall),
+        of="fall in points over rows",
+    )
 
 
 _table_claims("table1-text", "table_1_text", "split of the text")
@@ -450,11 +462,11 @@ def _fig5_special(records: Records) -> Verdict:
 def _fig5_sooner(records: Records) -> Verdict:
     found = {p: never_median(reached(runs, 0.9)) for p, runs in _primes(records)}
     times = list(found.values())
-    falling = all(a > b for a, b in zip(times, times[1:], strict=False))
+    falling = all(a > b for a, b in pairwise(times))
     return Verdict(outcome(falling), "; ".join(f"p = {p}: {at_step(t)}" for p, t in found.items()), n=len(found))
 
 
-# ------------------------------------------------------------------------------------------- overlap, start, depth, width
+# ---------------------------------------------------------------------------------- overlap, start, depth, width
 
 
 def _follow(record: xr.Dataset) -> dict[str, float]:
@@ -476,7 +488,7 @@ def _listed(found: dict[str, float], show: Callable[[float], str] = number) -> s
 def _overlap(records: Records) -> Verdict:
     found = {label: never_median(reached(runs, 0.5)) for label, runs in conditions(records["overlap"])}
     times = list(found.values())
-    rising = all(a < b for a, b in zip(times, times[1:], strict=False))
+    rising = all(a < b for a, b in pairwise(times))
     return Verdict(outcome(rising), f"t_0.5: {_listed(found, at_step)}", n=_seeds(records["overlap"]))
 
 
@@ -521,9 +533,7 @@ def _ratios(found: dict[float, float]) -> str:
 def _fig20_faster(records: Records) -> Verdict:
     found = _speeds(records["toeplitz"], "toeplitz", "gaussian")
     held = [value <= 0.65 for value in found.values()]
-    return Verdict(
-        outcome(*held), f"ratio {_ratios(found)}", **spread(list(found.values())), of="ratio over fractions"
-    )
+    return Verdict(outcome(*held), f"ratio {_ratios(found)}", **spread(list(found.values())), of="ratio over fractions")
 
 
 @claim(
@@ -575,7 +585,7 @@ def _fig2(records: Records) -> Verdict:
         outcome(
             bool(np.isfinite(reached(one, 0.9)).any()),
             shakes[-1] >= 2 * shakes[0],
-            all(a > b for a, b in zip(ends, ends[1:], strict=False)),
+            all(a > b for a, b in pairwise(ends)),
             len(tops) > 1 and tops[1] <= tops[0] - 0.1,
         ),
         f"best accuracy {_listed(top)}; oscillation {_listed(shake)}; final MED {_listed(end)}; "
@@ -590,14 +600,15 @@ def _wider(id: str, name: str, figure: str, margin: int, expected: str) -> None:
         figure,
         "A wider network groks much sooner.",
         expected=expected,
-        criterion=f"median t_0.5 (narrow) − t_0.5 (wide) > {margin:,} steps; a run that never gets there counts at the end",
+        criterion=f"median t_0.5 (narrow) − t_0.5 (wide) > {margin:,} steps; a run that never gets there counts at "
+        "the end",
         needs=(name,),
     )
     def _check(records: Records) -> Verdict:
         record = records[name]
         steps = float(record.step.values[-1])
         times = {label: np.nan_to_num(reached(runs, 0.5), nan=steps) for label, runs in conditions(record)}
-        narrow, wide = list(times.values())[0], list(times.values())[-1]
+        narrow, *_, wide = times.values()
         gain = median(narrow) - median(wide)
         told = ", ".join(f"{label}: {number(median(values))}" for label, values in times.items())
         return Verdict(outcome(gain > margin), f"t_0.5 {told}", **spread(narrow - wide), of="gain")
@@ -665,7 +676,8 @@ def _operation_claims(name: str, words: str) -> None:
         f"Fig. {name.removeprefix('fig')}",
         f"MED tracks the test loss for {words}.",
         expected="tracks",
-        criterion="after t_fit: Spearman(MED, test loss) ≥ 0.8; sign agreement of smoothed increments ≥ 0.75; lead over "
+        criterion="after t_fit: Spearman(MED, test loss) ≥ 0.8; sign agreement of smoothed increments ≥ 0.75; lead "
+        "over "
         "every control ≥ 0.05",
         needs=("operations",),
     )
@@ -676,17 +688,16 @@ def _operation_claims(name: str, words: str) -> None:
         found, signs = _tracked(runs, "correlation"), _tracked(runs, "agreement")
         rival = max(RIVALS, key=lambda one: np.nan_to_num(found[one], nan=-2))
         return Verdict(
-            outcome(
-                found["med_M1"] >= 0.8, signs["med_M1"] >= 0.75, found["med_M1"] - found[rival] >= 0.05
-            ),
-            f"ρ {number(found['med_M1'])}, signs {number(signs['med_M1'])}; {studies.TRACKERS[rival]} {number(found[rival])}",
+            outcome(found["med_M1"] >= 0.8, signs["med_M1"] >= 0.75, found["med_M1"] - found[rival] >= 0.05),
+            f"ρ {number(found['med_M1'])}, signs {number(signs['med_M1'])}; {studies.TRACKERS[rival]} "
+            f"{number(found[rival])}",
             **spread(studies.tracking(runs).correlation.sel(measure="med_M1").values),
             of="ρ",
         )
 
 
-for _name, (_f, _, _) in OPERATIONS.items():
-    _operation_claims(_name, _f.replace("**", "^").replace("*", "").replace("n", "x").replace("m", "y"))
+for _figure, (_function, *_) in OPERATIONS.items():
+    _operation_claims(_figure, studies.pretty(_function))
 
 
 @claim(
@@ -746,11 +757,13 @@ def _fig13(records: Records) -> Verdict:
         p, alpha = int(runs.p.values[0]), float(runs.train_fraction.values[0])
         share, top = studies.symmetry_share(str(runs.f.values[0]), p, alpha), median(studies.best(runs))
         held.append(top >= max(0.9, min(share + 0.05, 0.999)))
-        told.append(f"{name}: {number(top)}, t_0.9 {at_step(never_median(reached(runs, 0.9)))}, symmetries {number(share)}")
+        told.append(
+            f"{name}: {number(top)}, t_0.9 {at_step(never_median(reached(runs, 0.9)))}, symmetries {number(share)}"
+        )
     return Verdict(outcome(*held) if held else "not tested", "; ".join(told), n=len(held) or None)
 
 
-# -------------------------------------------------------------------------------- the earlier version's further figures
+# ------------------------------------------------------------------------------ the earlier version's further figures
 
 
 def _arms(record: xr.Dataset, place: int) -> tuple[Array, Array]:
@@ -831,7 +844,8 @@ def _pos21(records: Records) -> Verdict:
 )
 def _seed22(records: Records) -> Verdict:
     groups = dict(conditions(records["seeds_apart"]))
-    told, held = [], []
+    told: list[str] = []
+    held: list[bool] = []
     for label, runs in groups.items():
         final, times = last(runs, "test_accuracy"), studies.or_never(reached(runs, 0.5))
         spread_ = float(np.ptp(final))
@@ -857,7 +871,8 @@ def _diam(records: Records) -> Verdict:
     note = "" if np.isfinite(reached(record, 0.9)).all() else "the run did not reach 0.9"
     return Verdict(
         outcome(union >= 2, 0.4 <= float(end.ratio) <= 0.6),
-        f"union / (d(A) + d(B)) = {number(union)}, set distance {number(float(end.set_distance))}, neighbour / diameter "
+        f"union / (d(A) + d(B)) = {number(union)}, set distance {number(float(end.set_distance))}, neighbour / "
+        "diameter "
         f"{number(float(end.ratio))}",
         n=1,
         note=note,
@@ -910,17 +925,21 @@ def _th312_trend(records: Records) -> Verdict:
     "Th. 3.5",
     "Sums φ(i) + φ(j) of one class lie in a ball of its own, which tells the classes apart.",
     expected="classes apart",
-    criterion="class centroids differ by more than 10⁻⁵ of their size, for a trained embedding; some of the 78 pairs of "
+    criterion="class centroids differ by more than 10⁻⁵ of their size, for a trained embedding; some of the 78 "
+    "pairs of "
     "classes at p = 13 are convexly separable",
     needs=("centroids", "separability"),
 )
 def _thm35(records: Records) -> Verdict:
     deviation = records["centroids"].deviation.values
     classes = records["separability"]
-    told = ", ".join(f"{name}: {int(n)}" for name, n in zip(classes.embedding.values, classes.classes.values, strict=True))
+    told = ", ".join(
+        f"{name}: {int(n)}" for name, n in zip(classes.embedding.values, classes.classes.values, strict=True)
+    )
     return Verdict(
         outcome(bool((deviation > 1e-5).any()), bool((classes.classes > 0).any())),
-        f"largest deviation of a centroid {f'{deviation.max():.0e}' if deviation.max() else 'none'}; separable pairs of {classes.attrs['pairs']}: {told}",
+        f"largest deviation of a centroid {f'{deviation.max():.0e}' if deviation.max() else 'none'}; separable "
+        f"pairs of {classes.attrs['pairs']}: {told}",
         note="every class uses each i once and each j once, so all have one centroid",
     )
 
@@ -960,7 +979,8 @@ def _lemmaB1(records: Records) -> Verdict:
     found = dict(zip(study.tokens.values.tolist(), study.exact.values.tolist(), strict=True))
     spread_out = [value for name, value in found.items() if name.startswith("random")]
     return Verdict(
-        outcome(all(value <= 0.55 for value in spread_out), found["all one vector"] > 0.55), f"least norms: {_listed(found)}"
+        outcome(all(value <= 0.55 for value in spread_out), found["all one vector"] > 0.55),
+        f"least norms: {_listed(found)}",
     )
 
 
@@ -996,7 +1016,9 @@ def _fig8(records: Records) -> Verdict:
 def _fig8_limits(records: Records) -> Verdict:
     study = records["flow"]
     gap, drift = float(study.gap.max()), study.attrs["invariant"]
-    return Verdict(outcome(gap < 1e-6, drift < 1e-8), f"largest gap {gap:.0e}, drift {drift:.0e}", n=study.sizes["some"])
+    return Verdict(
+        outcome(gap < 1e-6, drift < 1e-8), f"largest gap {gap:.0e}, drift {drift:.0e}", n=study.sizes["some"]
+    )
 
 
 @claim(
@@ -1011,7 +1033,8 @@ def _fig8_lyapunov(records: Records) -> Verdict:
     study = records["flow"]
     rate = float(theory.lyapunov_rate([1.104, 0.904, 1.004]))
     shares = ", ".join(
-        f"{percent(float(share))} at {radius:g}" for radius, share in zip(study.radius.values, study.rising.values, strict=True)
+        f"{percent(float(share))} at {radius:g}"
+        for radius, share in zip(study.radius.values, study.rising.values, strict=True)
     )
     return Verdict(
         outcome(not bool((study.rising > 0).any())),

@@ -46,7 +46,7 @@ def base(
         tuple(_every(seeds, [(f"p = {p}", task, model, steps)])),
         WindowedSchedule(log=60, every=10),
         (*TRACKED, "accuracy_by_place"),
-        snapshots=tuple(round(steps * i / 30) for i in range(31)),
+        snapshots=tuple(dict.fromkeys(round(steps * i / 30) for i in range(31))),
         keep=("W_E",),
     )
 

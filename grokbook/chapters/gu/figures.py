@@ -16,13 +16,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from grokbook import plotting
 from grokbook.chapters.gu import studies, theory
-from grokbook.measures import embedding_blocks
+from grokbook.chapters.gu.studies import own_steps, regular_steps
+from grokbook.measures import embedding_blocks, median
 from grokbook.plotting import BLUE, BROWN, FAINT, GREEN, GREY, INK, ORANGE, PINK, PURPLE, RED, SKY, styled
-from grokbook.runs import conditions, median, own_steps, regular_steps, select
+from grokbook.records import conditions, select
 
 Records = Mapping[str, xr.Dataset]
 
@@ -53,6 +55,13 @@ def _curve(ax: Axes, record: xr.Dataset, name: str, **style: Any) -> Axes:
     return plotting.curves(ax, shown.step, shown[name], **style)
 
 
+def _loss_axis(ax: Axes) -> None:
+    """Powers of ten, a few of them: a train loss falls by many orders of magnitude."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(numticks=5))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _accuracies(ax: Axes, record: xr.Dataset) -> Axes:
     for split, color in (("train", TRAIN), ("test", TEST)):
         _curve(ax, record, f"{split}_accuracy", color=color, label=split)
@@ -64,9 +73,7 @@ def _accuracies(ax: Axes, record: xr.Dataset) -> Axes:
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, color: str = "white") -> None:
     ax.add_patch(
-        FancyBboxPatch(
-            (x, y), width, height, boxstyle="round,pad=0,rounding_size=0.08", fc=color, ec="#55555e", lw=1.0
-        )
+        FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.08", fc=color, ec="#55555e", lw=1.0)
     )
     ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=9)
 
@@ -87,10 +94,8 @@ def task(records: Records) -> Figure:
         tokens.text(-0.4, y + 0.5, text, ha="right", va="center", fontsize=9)
         for token in range(offset + p + 1):
             first, second = token < p, offset <= token < offset + p
-            if token == offset + p:
-                color = INK
-            else:
-                color = "#9b8fc9" if first and second else BLUE if first else ORANGE
+            shared = "#9b8fc9" if first and second else BLUE if first else ORANGE
+            color = INK if token == offset + p else shared
             tokens.add_patch(Rectangle((token, y), 0.9, 1.0, color=color, lw=0))
             if token == offset + p:
                 tokens.text(token + 0.45, y + 0.5, "cls", ha="center", va="center", color="white", fontsize=8)
@@ -101,14 +106,18 @@ def task(records: Records) -> Figure:
     tokens.set_title("a  the vocabulary")
 
     net.set_title("b  the network")
-    for y, name, color in ((3.0, "i", "#cfe3f1"), (1.75, "j + k", "#f8dcc0"), (0.5, "cls", "#d9d9df")):
-        _box(net, 0, y, 1.0, 0.8, name, color)
-        _arrow(net, (1.0, y + 0.4), (1.5, y + 0.4))
-        _box(net, 1.5, y, 1.75, 0.8, "embedding", "white")
-        if y > 0.5:
-            _arrow(net, (3.25, y + 0.4), (4.1, 0.95 + 0.12 * y))
+    for height, name, fill in ((3.0, "i", "#cfe3f1"), (1.75, "j + k", "#f8dcc0"), (0.5, "cls", "#d9d9df")):
+        _box(net, 0, height, 1.0, 0.8, name, fill)
+        _arrow(net, (1.0, height + 0.4), (1.5, height + 0.4))
+        _box(net, 1.5, height, 1.75, 0.8, "embedding", "white")
+        if height > 0.5:
+            _arrow(net, (3.25, height + 0.4), (4.1, 0.95 + 0.12 * height))
     _arrow(net, (3.25, 0.9), (4.1, 0.9))
-    for x, width, text in ((4.1, 1.7, "attention,\n4 heads"), (6.2, 1.5, "ReLU MLP,\n4d units"), (8.1, 1.6, "unembed,\nat cls")):
+    for x, width, text in (
+        (4.1, 1.7, "attention,\n4 heads"),
+        (6.2, 1.5, "ReLU MLP,\n4d units"),
+        (8.1, 1.6, "unembed,\nat cls"),
+    ):
         _box(net, x, 0.45, width, 0.9, text)
     _arrow(net, (5.8, 0.9), (6.2, 0.9))
     _arrow(net, (7.7, 0.9), (8.1, 0.9))
@@ -168,7 +177,7 @@ def _mask(ax: Axes, trained: np.ndarray, title: str = "") -> None:
     ax.set_yticks([0, len(trained) - 1])
     ax.tick_params(length=2)
     ax.set_xlabel("j", labelpad=-6)
-    ax.set_ylabel("i", labelpad=-8)
+    ax.set_ylabel("i", labelpad=-2, rotation=0)
     ax.set_title(title)
 
 
@@ -195,10 +204,9 @@ def base(records: Records) -> Figure:
     plotting.legend(accuracy, loc="center left")
     for split, color in (("train", TRAIN), ("test", TEST)):
         _curve(loss, record, f"{split}_loss", color=color, label=split)
-    loss.set_yscale("log")
+    _loss_axis(loss)
     loss.set_title("b  cross-entropy")
     loss.set_ylabel("nats")
-    plotting.plain_numbers(loss.yaxis)
     _curve(med, record, "med_M1", color=MED, label="MED (M1)")
     _curve(med, record, "med_permuted", color=GREY, label="residues permuted", thin=False, width=1.3)
     plotting.level(med, float(record.med_M1.values[:, 0].mean()), "start", x=0.02, above=False)
@@ -227,7 +235,7 @@ def base(records: Records) -> Figure:
 def primes(records: Records) -> Figure:
     """Fig. 5: loss, MED and accuracy for several primes."""
     found = studies.by_prime(records)
-    figure, axes = plotting.panels(len(found), 3, height=1.65, sharex="row")
+    figure, axes = plotting.panels(len(found), 3, height=1.75 if len(found) > 1 else 2.2, sharex="row")
     for row, (p, record) in zip(axes, found.items(), strict=True):
         loss, med, accuracy = row
         for split, color in (("train", TRAIN), ("test", TEST)):
@@ -235,8 +243,7 @@ def primes(records: Records) -> Figure:
             _curve(accuracy, record, f"{split}_accuracy", color=color, label=split)
         _curve(med, record, "med_M2", color=MED)
         plotting.level(med, float(record.med_M2.values[:, 0].mean()), color=FAINT)
-        loss.set_yscale("log")
-        plotting.plain_numbers(loss.yaxis)
+        _loss_axis(loss)
         loss.set_ylabel(f"p = {p}")
         med.set_ylim(0)
         plotting.fraction_axis(accuracy, "")
@@ -267,7 +274,7 @@ def holes(records: Records) -> Figure:
         plotting.dots(top, x, rows.U.values.T, color=ORANGE, label="trained (U)")
         top.plot(x, rows.paper_U, "D", color=INK, ms=4.5, mfc="white", label="paper", zorder=4)
         for name, style, label in (
-            ("coverage", "--", f"coverage within {studies.BEST_D}"),
+            ("coverage", "--", f"coverage within {studies.reach(study.attrs['p'])}"),
             ("mirror", ":", "mirrors only"),
         ):
             top.plot(x, rows[name].mean("seed"), style, color=FAINT if name == "coverage" else PURPLE, label=label)
@@ -296,7 +303,14 @@ def hole_curves(records: Records) -> Figure:
         sizes = sorted({int(s) for s in record["size"].values[record.hole.values == kind]})
         for i, one in enumerate(sizes):
             color = _shade(i, len(sizes))
-            _curve(ax, select(record, label=f"{kind} {one}"), "test_accuracy", color=color, label=f"{size} = {one}", thin=False)
+            _curve(
+                ax,
+                select(record, label=f"{kind} {one}"),
+                "test_accuracy",
+                color=color,
+                label=f"{size} = {one}",
+                thin=False,
+            )
         plotting.fraction_axis(ax, "test accuracy" if kind == "square" else "")
         ax.set_title(kind)
         _steps_axis(ax)
@@ -357,12 +371,16 @@ def fractions(records: Records) -> Figure:
     groups = list(conditions(record))
     figure = Figure(figsize=(plotting.WIDTH, 5.0), layout="constrained")
     grid = figure.add_gridspec(2, 2)
-    curves, share, place = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])
+    curves, share, place = (
+        figure.add_subplot(grid[0, :]),
+        figure.add_subplot(grid[1, 0]),
+        figure.add_subplot(grid[1, 1]),
+    )
     alphas = np.array([float(runs.train_fraction.values[0]) for _, runs in groups])
     for i, (label, runs) in enumerate(groups):
         _curve(curves, runs, "test_accuracy", color=_shade(i, len(groups)), label=label)
     plotting.fraction_axis(curves, "test accuracy")
-    curves.set_title("a  " + pretty(f))
+    curves.set_title("a  " + studies.pretty(f))
     _steps_axis(curves)
     plotting.legend(curves, loc="upper left", ncols=2)
     tops = [studies.best(runs) for _, runs in groups]
@@ -396,12 +414,6 @@ def _by_seed(groups: Sequence[tuple[str, xr.Dataset]], values: Sequence[np.ndarr
     return table
 
 
-def pretty(f: str) -> str:
-    """A function as the paper writes it: n**2 + n*m as x² + xy."""
-    text = f.replace("**2", "²").replace("**3", "³").replace("*", "").replace("n", "x").replace("m", "y")
-    return text.replace("-", "−")
-
-
 @styled
 def dnn(records: Records) -> Figure:
     """Section 6.1's network with two hidden layers."""
@@ -412,7 +424,7 @@ def dnn(records: Records) -> Figure:
             runs = select(record, train_fraction=float(alpha))
             _curve(ax, runs, "test_accuracy", color=_shade(i, len(alphas)), label=f"α = {alpha:g}")
         plotting.fraction_axis(ax, "test accuracy" if ax is axes[0] else "")
-        ax.set_title(pretty(f))
+        ax.set_title(studies.pretty(f))
         _steps_axis(ax)
     plotting.legend(axes[0], loc="upper left")
     return figure
@@ -461,7 +473,11 @@ def toeplitz(records: Records) -> Figure:
     record = records["toeplitz"]
     alphas = sorted({float(alpha) for alpha in record.train_fraction.values}, reverse=True)
     figure, axes = plotting.panels(2, len(alphas), height=2.1, sharex="col", sharey="row")
-    names = {"gaussian": ("random", BLUE), "toeplitz": ("Toeplitz", ORANGE), "matched": ("random, same mean and norm", GREEN)}
+    names = {
+        "gaussian": ("random", BLUE),
+        "toeplitz": ("Toeplitz", ORANGE),
+        "matched": ("random, same mean and norm", GREEN),
+    }
     for (accuracy, med), alpha in zip(axes.T, alphas, strict=True):
         for start, (label, color) in names.items():
             runs = select(select(record, train_fraction=alpha), start=start)
@@ -501,7 +517,7 @@ def operations(records: Records) -> Figure:
         ax.set_xscale("log")
         plotting.plain_numbers(ax.xaxis)
         number = label.removeprefix("fig")
-        ax.set_title(f"{number}: {pretty(f)}, d = {d}, α = {alpha:g}", fontsize=9.5)
+        ax.set_title(f"{number}: {studies.pretty(f)}, d = {d}, α = {alpha:g}", fontsize=9.5)
     for ax in axes[-1]:
         ax.set_xlabel(STEPS)
     for ax in axes.ravel()[len(groups) :]:
@@ -559,15 +575,21 @@ def diameters(records: Records) -> Figure:
     for name, block, color in zip(("A: i", "B: j + k"), range(2), (BLUE, ORANGE), strict=True):
         for snapshot, style in ((0, ":"), (-1, "-")):
             embedding = embedding_blocks(record.W_E.values[0, snapshot], p, offset)[block]
-            found = theory.embedding_power(embedding)[1 : half + 1]
-            power.plot(np.arange(1, half + 1), found / found.sum(), style, color=color, lw=1.2,
+            shares = theory.embedding_power(embedding)[1 : half + 1]
+            power.plot(np.arange(1, half + 1), shares / shares.sum(), style, color=color, lw=1.2,
                        label=name if snapshot else None)  # fmt: skip
     power.set_xlabel("frequency")
     power.set_ylabel("share of power")
     power.set_title("a  trained; dotted: start")
     plotting.legend(power, loc="upper right")
     found = studies.two_vocabularies(record)
-    names = {"diameter_a": "A", "diameter_b": "B", "union": "union", "set_distance": "A to B", "neighbour": "neighbours"}
+    names = {
+        "diameter_a": "A",
+        "diameter_b": "B",
+        "union": "union",
+        "set_distance": "A to B",
+        "neighbour": "neighbours",
+    }
     for row, name in enumerate(names):
         for snapshot, color, size in ((0, FAINT, 6), (-1, BLUE, 7)):
             sizes.plot(float(found[name][snapshot]), row, "o", color=color, ms=size,
@@ -597,7 +619,7 @@ def spectrum(records: Records) -> Figure:
     power.set_xlabel("frequency f")
     power.set_ylabel("share of power")
     power.set_title("a  trained embeddings")
-    plotting.legend(power, loc="upper right", fontsize=8.5)
+    figure.legend(*power.get_legend_handles_labels(), loc="outside upper left", ncols=5)
     study = records["circles"]
     single.plot(study.frequency, study.one, color=BLUE, label="one circle")
     plotting.level(single, study.attrs["random"], "random vectors", x=0.02)
@@ -615,13 +637,22 @@ def spectrum(records: Records) -> Figure:
     return figure
 
 
+FAMILIES = {  # experiment -> what its dots are called
+    "base": "addition", "primes": "addition", "largest_prime": "addition", "seeds_apart": "addition",
+    "holes": "holes", "fractions": "other functions", "operations": "other functions", "overlap": "offsets",
+    "toeplitz": "starts", "layers": "depth", "width_apart": "width", "width_shared": "width", "width_ceiling": "width",
+    "width_boundary": "width", "positions": "positions", "dnn": "MLP",
+}  # fmt: skip
+
+
 @styled
 def special(records: Records) -> Figure:
     """Is MED special? Its rank correlation and its sign agreement with the test loss beside every control's."""
     study = records["special"]
     names = [name for name in studies.TRACKERS if name in study.measure.values]
     figure, (axes,) = plotting.panels(1, 2, height=0.55 + 0.42 * len(names), sharey=True)
-    experiments = list(dict.fromkeys(study.experiment.values.tolist()))
+    families = [FAMILIES.get(str(name), str(name)) for name in study.experiment.values]
+    kinds = list(dict.fromkeys(families))
     draw = np.random.default_rng(0)
     for ax, kind, title in (
         (axes[0], "correlation", "rank correlation"),
@@ -630,17 +661,15 @@ def special(records: Records) -> Figure:
         for row, name in enumerate(names):
             values = study[kind].sel(measure=name).values
             jitter = draw.uniform(-0.27, 0.27, len(values))
-            for i, experiment in enumerate(experiments):
-                here = study.experiment.values == experiment
-                ax.plot(
-                    values[here], row + jitter[here], "o", ms=3.2, mew=0, alpha=0.75, color=SERIES[i % len(SERIES)],
-                    label=experiment.replace("_", " ") if row == 0 and kind == "correlation" else None,
-                )  # fmt: skip
+            for family, color in zip(kinds, SERIES, strict=False):
+                here = np.array(families) == family
+                label = family if row == 0 and kind == "correlation" else None
+                ax.plot(values[here], row + jitter[here], "o", ms=3.4, mew=0, alpha=0.75, color=color, label=label)
             ax.plot([median(values)] * 2, [row - 0.36, row + 0.36], color=INK, lw=2.2, zorder=4)
         ax.set_title(title)
         ax.axvline(0 if kind == "correlation" else 0.5, color=FAINT, lw=1)
         ax.set_xlim(-1.04 if kind == "correlation" else -0.04, 1.04)
-    axes[0].set_yticks(range(len(names)), [studies.TRACKERS[name].replace(" of residues relabelled", ",") for name in names])
+    axes[0].set_yticks(range(len(names)), [studies.TRACKERS[name] for name in names])
     axes[0].invert_yaxis()
     axes[0].set_xlabel("Spearman, with test loss")
     axes[1].set_xlabel("share of increments")
@@ -674,7 +703,15 @@ def coverage(records: Records) -> Figure:
     plotting.legend(left, loc="upper right", fontsize=8.5)
     right.plot(study.k, study.bound, "D-", color=INK, ms=5, label="printed bound")
     for surface, style in (("grid", "-"), ("torus", "--")):
-        right.plot(study.k, study.threshold.sel(surface=surface), style, marker="o", ms=4, color=BLUE, label=f"one left, {surface}")
+        right.plot(
+            study.k,
+            study.threshold.sel(surface=surface),
+            style,
+            marker="o",
+            ms=4,
+            color=BLUE,
+            label=f"one left, {surface}",
+        )
     right.plot(study.k, study.most.sel(surface="grid"), "-", marker="^", ms=4, color=ORANGE, label="all, 95 %, grid")
     right.axhline(1, color=FAINT, lw=1)
     right.set_ylim(0, 2)
@@ -701,7 +738,11 @@ def same_class(records: Records) -> Figure:
     rows.set_xlabel("D that gives the paper's U")
     rows.set_title("a  one theorem, many D")
     mean = study.coverage.mean("seed").sel(surface="torus")
-    for kinds, color, label in ((("square",), BLUE, "squares"), (("strip",), ORANGE, "strips"), (("square", "strip"), INK, "all rows")):
+    for kinds, color, label in (
+        (("square",), BLUE, "squares"),
+        (("strip",), ORANGE, "strips"),
+        (("square", "strip"), INK, "all rows"),
+    ):
         chosen = np.isin(study.kind.values, kinds)
         values = theory.coverage_errors(mean.values[chosen], study.U.values[chosen])
         error.plot(study.D, 100 * values, color=color, label=label)
@@ -716,7 +757,7 @@ def same_class(records: Records) -> Figure:
 
 def _cube(ax: Any) -> None:
     """The unit cube and the surface x w u = 1 around its corner."""
-    ax.set_box_aspect((1, 1, 1))
+    ax.set_box_aspect((1, 1, 1), zoom=1.12)
     for a in (0, 1):
         for b in (0, 1):
             ax.plot([0, 1], [a, a], [b, b], color="#b9b9c2", lw=0.8)
@@ -758,7 +799,7 @@ def flow(records: Records) -> Figure:
     colors = matplotlib.colormaps["viridis"](distance / distance.max())
     for i in range(len(FLOW_STARTS)):
         cube.plot(*paths[:, i].T, color=colors[i], lw=0.8, alpha=0.85)
-    cube.set_title("a  trajectories", y=1.0)
+    cube.set_title("a  trajectories")
     histogram = figure.add_subplot(grid[1])
     histogram.hist(study.distance.values, bins=30, color=BLUE, lw=0)
     histogram.axvline(float(study.distance.mean()), color=INK, ls="--", lw=1.1)
@@ -820,13 +861,15 @@ def separability(records: Records) -> Figure:
 
 
 @styled
-def hole_frame(p: int, kind: str, size: int, train_fraction: float, predicted: xr.Dataset, record: xr.Dataset | None) -> Figure:
+def hole_frame(
+    p: int, kind: str, size: int, train_fraction: float, predicted: xr.Dataset, record: xr.Dataset | None
+) -> Figure:
     """One frame of the slider over the hole: the training set, and what is predicted and trained at each size."""
     figure, ((mask, right),) = plotting.panels(1, 2, height=2.5, width=5.4, gridspec_kw={"width_ratios": (1, 1.2)})
     trained = theory.draw_training_mask(p, train_fraction, holed=theory.hole(kind, p, size), generator=0)
     _mask(mask, trained, f"{kind} {size}")
     of = predicted.sel(kind=kind)
-    right.plot(of["size"], of.coverage, "--", color=FAINT, label=f"coverage within {studies.BEST_D}")
+    right.plot(of["size"], of.coverage, "--", color=FAINT, label=f"coverage within {studies.reach(p)}")
     right.plot(of["size"], of.mirror, ":", color=PURPLE, lw=2, label="mirrors only")
     if record is not None:
         rows = _rows(record, kind)
@@ -843,20 +886,21 @@ def hole_alt(predicted: xr.Dataset, kind: str, size: int) -> str:
     """What the frame of a hole shows, in words."""
     at = predicted.sel(kind=kind, size=size)
     return (
-        f"A training set without a {kind} of size {size}; of the test pairs {float(at.coverage):.0%} have a training pair "
-        f"of their class within {studies.BEST_D}, and mirrors alone would answer {float(at.mirror):.0%}."
+        f"A training set without a {kind} of size {size}; of the test pairs {float(at.coverage):.0%} have a "
+        "training pair "
+        f"of their class nearby, and mirrors alone would answer {float(at.mirror):.0%}."
     )
 
 
 def hole_predictions(p: int, train_fraction: float, sizes: Sequence[int]) -> xr.Dataset:
-    """Coverage within ``BEST_D`` and mirrors alone, for both kinds of hole over their size; one draw."""
+    """Coverage within ``studies.reach`` and mirrors alone, for both kinds of hole over their size; one draw."""
     labels = studies.modular_function("n + m", p)
     values = np.zeros((2, 2, len(sizes)))
     for a, kind in enumerate(theory.HOLES):
         for b, size in enumerate(sizes):
             hole = theory.hole(kind, p, size)
             mask = theory.draw_training_mask(p, train_fraction, holed=hole, generator=0)
-            values[0, a, b] = float(theory.same_class_coverage(mask, labels, studies.BEST_D))
+            values[0, a, b] = float(theory.same_class_coverage(mask, labels, studies.reach(p)))
             values[1, a, b] = float(theory.mirror_accuracy(mask, hole))
     return xr.Dataset(
         {"coverage": (("kind", "size"), values[0]), "mirror": (("kind", "size"), values[1])},
@@ -889,7 +933,11 @@ def embedding_frame(record: xr.Dataset, snapshot: int, run: int = 0) -> Figure:
     plane.set_ylabel("axis 2")
     plane.set_title(f"colour: {frequency} i mod {p}", fontsize=9.5)
     even = regular_steps(record)
-    for name, color, label in (("test_loss", TEST, "test loss"), ("med_M1", MED, "MED"), ("test_accuracy", SKY, "test accuracy")):
+    for name, color, label in (
+        ("test_loss", TEST, "test loss"),
+        ("med_M1", MED, "MED"),
+        ("test_accuracy", SKY, "test accuracy"),
+    ):
         values = even[name].values[run]
         curves.plot(even.step, values / np.nanmax(values), color=color, lw=1.4, label=label)
     curves.axvline(float(record.snapshot_step.values[run, snapshot]), color=INK, lw=1.2)

@@ -30,15 +30,15 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         elif name in ("d_model", "layer_d", "start_d", "dnn_d"):
             _width(name, value)
         elif name.startswith("widths"):
-            _each(name, value, lambda one, name=name: _width(name, one))  # type: ignore[misc]
+            _each(name, value, lambda one, name=name: _width(name, one))
         elif name in ("depths", "prime_steps", "position_steps", "width_steps"):
-            _each(name, value, lambda one, name=name: _whole(name, one, 1))  # type: ignore[misc]
+            _each(name, value, lambda one, name=name: _whole(name, one, 1))
         elif name.endswith("seeds") or name.endswith("steps") or name == "dnn_width":
             _whole(name, value, 1)
         elif name == "train_fraction":
             _fraction(name, value)
         elif name.endswith("fractions"):
-            _each(name, value, lambda one, name=name: _fraction(name, one))  # type: ignore[misc]
+            _each(name, value, lambda one, name=name: _fraction(name, one))
         elif name == "budget" and not (_is_number(value) and value >= 0):
             raise ValueError(f"budget = {value!r}: a number of at least 0 is allowed (PFLOP)")
         elif name == "device":
@@ -55,7 +55,9 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
     for name in ("squares", "strips"):
         for size in values.get(name, ()):
             if not isinstance(size, int) or not 0 <= size <= p - 2:
-                raise ValueError(f"{name} = {size!r}: 0 to p - 2 = {p - 2} is allowed; a larger hole leaves no pair outside")
+                raise ValueError(
+                    f"{name} = {size!r}: 0 to p - 2 = {p - 2} is allowed; a larger hole leaves no pair outside"
+                )
     for offset in values.get("offsets", ()):
         if not isinstance(offset, int) or not 0 <= offset <= p:
             raise ValueError(
@@ -63,12 +65,16 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
             )
     if values.get("start_d", p + 1) < p + 1:
         raise ValueError(
-            f"start_d = {values['start_d']}: at least p + 1 = {p + 1} is allowed; the Toeplitz start has a column a token"
+            f"start_d = {values['start_d']}: at least p + 1 = {p + 1} is allowed; the Toeplitz start has a column "
+            "a token"
         )
     for name, many in (("prime_steps", "moduli"), ("position_steps", "widths_positions"), ("width_steps", None)):
         wanted = 4 if many is None else len(values.get(many, values.get(name, ())))
         if name in values and len(values[name]) != wanted:
-            raise ValueError(f"{name} = {values[name]}: {wanted} numbers are needed, one for each of {many or 'figures 9 left, 9 right, 10, 11'}")
+            raise ValueError(
+                f"{name} = {values[name]}: {wanted} numbers are needed, one for each of "
+                f"{many or 'figures 9 left, 9 right, 10, 11'}"
+            )
     for name, value in values.items():
         for alpha in value if isinstance(value, list | tuple) else [value]:
             if "fraction" in name and not 0 < theory.training_size(p, alpha) < p * p:

@@ -9,9 +9,10 @@ import numpy as np
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
-from grokbook.chapters.gu.studies import never_median, reached
+from grokbook.chapters.gu.studies import last, never_median, reached
 from grokbook.claims import Records, number, percent
-from grokbook.runs import last, median, select
+from grokbook.measures import median
+from grokbook.records import select
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,12 @@ def base(records: Records) -> str:
     highest = np.nanmax(record.med_M1.values, axis=1)
     below = int(np.isfinite(studies.below_start(record)).sum())
     return (
-        f"The median network knows its training pairs at step {at_step(never_median(studies.fitted(record)))} and half of "
+        f"The median network knows its training pairs at step {at_step(never_median(studies.fitted(record)))} and "
+        "half of "
         f"the others at step {at_step(never_median(reached(record, 0.5)))}; at the end it knows "
         f"{percent(median(last(record, 'test_accuracy')))} of them. MED starts at {number(start)}, rises to "
-        f"{number(median(highest))} and ends at {number(median(end))}; after the training set is fitted it is below its "
+        f"{number(median(highest))} and ends at {number(median(end))}; after the training set is fitted it is "
+        "below its "
         f"start in {below} of {len(end)} runs. The norm of all weights goes from "
         f"{number(median(record.total_norm.values[:, 0]))} to {number(median(last(record, 'total_norm')))}."
     )
@@ -48,12 +51,15 @@ def relabelled(records: Records) -> str:
     record = records["base"]
     found = []
     for run in range(record.sizes["run"]):
-        values = [float(last(record, f"med_step_{step}")[run]) for step in (2, 3, 5, 7, 11) if f"med_step_{step}" in record]
+        values = [
+            float(last(record, f"med_step_{step}")[run]) for step in (2, 3, 5, 7, 11) if f"med_step_{step}" in record
+        ]
         values.append(float(last(record, "med_M1")[run]))
         found.append(f"{number(min(values))} to {number(max(values))}")
     return (
-        "So the number that MED gives one and the same trained network depends on what its residues are called. For the "
-        "six relabellings that were logged it ends at " + ", ".join(found) + " (one range a seed)."
+        "So the number that MED gives one and the same trained network depends on what its residues are called. "
+        "For the "
+        "six ways of naming them that were logged it ends at " + ", ".join(found) + " (one range a seed)."
     )
 
 
@@ -69,12 +75,19 @@ def special(records: Records) -> str:
     negative = int((med < 0).sum())
     medians = ", ".join(
         f"{number(median(table.sel(measure=name).values))} for {words}"
-        for name, words in (("med_M1", "MED"), ("med_permuted", "permuted MED"), ("embedding_norm", "R"), ("total_norm", "W"))
+        for name, words in (
+            ("med_M1", "MED"),
+            ("med_permuted", "permuted MED"),
+            ("embedding_norm", "R"),
+            ("total_norm", "W"),
+        )
     )
     return (
         f"Over {known.sum()} runs that fitted their training set the median rank correlations with the test loss are "
-        f"{medians}. MED's is negative in {negative} of them, so that it falls while the loss rises or rises while it falls. The same "
-        f"number with permuted residues does at least as well in {beaten['med_permuted']}, the plain norm of all weights in "
+        f"{medians}. MED's is negative in {negative} of them, so that it falls while the loss rises or rises while "
+        "it falls. The same "
+        f"number with permuted residues does at least as well in {beaten['med_permuted']}, the plain norm of all "
+        "weights in "
         f"{beaten['total_norm']}."
     )
 
@@ -89,10 +102,14 @@ def rivals(records: Records) -> str:
         known = np.isfinite(target)
         if not known.any():
             continue
-        for name, words in (("coverage", f"coverage within {studies.BEST_D}"), ("mirror", "mirrors alone")):
+        for name, words in (
+            ("coverage", f"coverage within {studies.reach(study.attrs['p'])}"),
+            ("mirror", "mirrors alone"),
+        ):
             predicted = study[name].median("seed").values
             by_kind = [
-                f"{100 * np.sqrt(np.mean((predicted - target)[known & (study.kind.values == kind)] ** 2)):.1f} ({kind}s)"
+                f"{100 * np.sqrt(np.mean((predicted - target)[known & (study.kind.values == kind)] ** 2)):.1f} "
+                f"({kind}s)"
                 for kind in theory.HOLES
                 if (known & (study.kind.values == kind)).any()
             ]
@@ -145,7 +162,9 @@ def fractions(records: Records) -> str:
     for alpha in np.unique(record.train_fraction.values):
         runs = select(record, train_fraction=float(alpha))
         share = studies.symmetry_share(f, p, float(alpha), ["mirror"])
-        told.append(f"{number(median(studies.best(runs)))} at α = {alpha:g}, where {number(share)} have a trained mirror")
+        told.append(
+            f"{number(median(studies.best(runs)))} at α = {alpha:g}, where {number(share)} have a trained mirror"
+        )
     return "The best test accuracies are " + "; ".join(told) + "."
 
 

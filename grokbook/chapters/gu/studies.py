@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.runs import conditions, last, median, regular_steps, select
+from grokbook.records import select
 from grokbook.tasks import modular_function
 
 Array = NDArray[np.float64]
@@ -29,9 +29,9 @@ PLATEAU = 500  # steps a running median spans
 # What is compared with the test loss -> what figures call it.
 TRACKERS = {
     "med_M1": "MED",
-    "med_permuted": "MED, residues permuted",
-    "med_step_2": "MED of residues relabelled (step 2)",
-    "med_step_5": "MED of residues relabelled (step 5)",
+    "med_permuted": "MED, permuted",
+    "med_step_2": "MED, relabelled (step 2)",
+    "med_step_5": "MED, relabelled (step 5)",
     "embedding_norm": "embedding norm R",
     "med_over_norm": "MED / R",
     "total_norm": "total weight norm W",
@@ -39,6 +39,27 @@ TRACKERS = {
 
 
 # ---------------------------------------------------------------------------------------------------- from records
+
+
+def own_steps(record: xr.Dataset) -> xr.Dataset:
+    """Without the steps at which none of these runs was measured: conditions of one record may differ in them."""
+    return record.isel(step=np.flatnonzero(np.isfinite(record.train_loss.values).any(0)))
+
+
+def regular_steps(record: xr.Dataset) -> xr.Dataset:
+    """The steps of a record's even grid, without what is measured more often early on or in windows."""
+    every = json.loads(record.attrs["recipe"])["schedule"]["every"] or 1
+    return own_steps(record.isel(step=np.flatnonzero(record.step.values % every == 0)))
+
+
+def last(record: xr.Dataset, name: str) -> Array:
+    """(run,) the last measured value of a curve; nan where there is none."""
+    found = np.full(record.sizes["run"], np.nan)
+    for run, values in enumerate(record[name].values):
+        known = np.isfinite(values)
+        if known.any():
+            found[run] = values[known][-1]
+    return found
 
 
 def first(record: xr.Dataset, name: str, threshold: float) -> Array:
@@ -208,7 +229,9 @@ def paper_row(kind: str, size: int, p: int) -> theory.Row | None:
     return rows[0] if rows else None
 
 
-BEST_D = 12  # the distance with which theorem 3.10 fits the square rows best on the torus
+def reach(p: int) -> int:
+    """The distance with which theorem 3.10 fits the square rows of Table 1 best on the torus: 12, at p = 97."""
+    return 2 * round(6 * p / 97)
 
 
 def table_1(record: xr.Dataset) -> xr.Dataset:
@@ -217,13 +240,13 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     Returns:
         dimensions (row, seed). ``U``, the largest running median of test accuracy after t_fit; ``L``, the least after
         that; ``onset``, when it first is above U / 2; the last 500 steps' ``inside``, ``outside``,
-        ``inside_mirrored`` and ``inside_unmirrored``; what rivals predict, ``coverage`` (theorem 3.10 at ``BEST_D``),
-        ``coverage_grid`` (on the plain grid at 26) and ``mirror`` (outside all right, inside what has a trained
-        mirror). Along row: ``kind``, ``size``, ``share`` (hole / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
+        ``inside_mirrored`` and ``inside_unmirrored``; what rivals predict, ``coverage`` (theorem 3.10 at `reach`) and
+        ``mirror`` (outside all right, inside what has a trained mirror). Along row: ``kind``, ``size``, ``share`` (hole
+        / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
     """
     even = regular_steps(record)
     labels, seeds = list(dict.fromkeys(record.label.values.tolist())), np.unique(record.seed.values)
-    names = ("U", "L", "onset", "coverage", "coverage_grid", "mirror")
+    names = ("U", "L", "onset", "coverage", "mirror")
     places = ("inside", "outside", "inside_mirrored", "inside_unmirrored", "mirrored", "unmirrored")
     found = {name: np.full((len(labels), len(seeds)), np.nan) for name in (*names, *places)}
     kept = ("kind", "size", "share", "paper_U", "paper_L", "paper_onset")
@@ -244,8 +267,7 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
                 found[place][at] = late[place][run]
             mask, hole = mask_of(record, int(run)), hole_of(record, int(run))
             answers = modular_function(str(record.f.values[run]), len(mask))
-            found["coverage"][at] = theory.same_class_coverage(mask, answers, BEST_D)
-            found["coverage_grid"][at] = theory.same_class_coverage(mask, answers, 26, torus=False)
+            found["coverage"][at] = theory.same_class_coverage(mask, answers, reach(len(mask)))
             found["mirror"][at] = theory.mirror_accuracy(mask, hole)
         kind, size, p = str(record.hole.values[run]), int(record["size"].values[run]), len(mask)
         paper = paper_row(kind, size, p)
@@ -277,6 +299,12 @@ def two_vocabularies(record: xr.Dataset) -> xr.Dataset:
         rows.append((first, second, union, float(apart[2].min()), med, 2 * med / (first + second)))
     names = ("diameter_a", "diameter_b", "union", "set_distance", "neighbour", "ratio")
     return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})
+
+
+def pretty(f: str) -> str:
+    """A function as the paper writes it: n**2 + n*m as x² + xy."""
+    text = f.replace("**2", "²").replace("**3", "³").replace("*", "").replace("n", "x").replace("m", "y")
+    return text.replace("-", "−")
 
 
 SYMMETRIES = {  # moves under which each function keeps its answer, as theory.symmetry_orbits reads them
@@ -334,11 +362,14 @@ def special(records: Records) -> xr.Dataset | None:
             parts.append(part.assign_coords(experiment=("run", [name] * part.sizes["run"]), final=("run", final)))
     if not parts:
         return None
-    scale = "reduced" if any(records[name].attrs["scale"] == "reduced" for name in TRACKED if name in records) else "full"
+    scale = (
+        "reduced" if any(records[name].attrs["scale"] == "reduced" for name in TRACKED if name in records) else "full"
+    )
     return xr.concat(parts, "run").assign_attrs(scale=scale)
 
 
 # --------------------------------------------------------------------------------------------- without any training
+
 
 def masks(p: int, train_fraction: float = 0.3) -> xr.Dataset:
     """Figure 3: a random training set, one without a square and one without a strip, (hole, i, j), as k = t = 40."""
@@ -360,7 +391,8 @@ def coverage(p: int, draws: int = 200) -> xr.Dataset:
     """Theorem 3.12 for k = 2 to 6: the printed bound beside what happens, (k, surface) surface torus or grid.
 
     ``bound`` (k); ``threshold``, where one uncovered point is expected; ``half`` and ``most``, where all is covered
-    with probability 0.5 and 0.95 (simulated); ``expected``, E[prop] at alpha = 0.3; ``uncovered`` (k, surface, fraction).
+    with probability 0.5 and 0.95 (simulated); ``expected``, E[prop] at alpha = 0.3; ``uncovered`` (k, surface,
+    fraction).
     """
     surfaces = ("torus", "grid")
     fractions = np.linspace(0.02, 0.98, 97)
@@ -442,8 +474,8 @@ def separability(trials: int = 400, p: int = 13) -> xr.Dataset:
     labels = modular_function("n + m", p)
     embeddings = {
         "a circle": theory.circle_embedding(p, [1]),
-        "random, d = 4": draw.standard_normal((p, 4)),
-        "random, d = 128": draw.standard_normal((p, 128)),
+        "random (d = 4)": draw.standard_normal((p, 4)),
+        "random (d = 128)": draw.standard_normal((p, 128)),
     }
     apart = [int(theory.separable_classes(one, labels).sum()) // 2 for one in embeddings.values()]
     return xr.Dataset(
@@ -500,8 +532,8 @@ def lemmas(seed: int = 0) -> xr.Dataset:
     direction = unit(1, 128)
     near = direction + 0.3 * unit(97, 128)
     tokens = {
-        "random, p = 7, d = 16": unit(7, 16),
-        "random, p = 97, d = 128": unit(97, 128),
+        "random (p = 7, d = 16)": unit(7, 16),
+        "random (p = 97, d = 128)": unit(97, 128),
         "near one vector": near / np.linalg.norm(near, axis=1, keepdims=True),
         "all one vector": np.repeat(direction, 97, 0),
     }
@@ -590,4 +622,5 @@ DERIVED = {
     "table_1_text": lambda records: table_1(records["holes_by_text"]) if "holes_by_text" in records else None,
 }
 
-__all__ = ["DERIVED", "STUDIES", "conditions", "last", "median", "select"]
+# What each of them reads.
+MADE_OF = {"special": TRACKED, "centroids": ("base",), "table_1": ("holes",), "table_1_text": ("holes_by_text",)}

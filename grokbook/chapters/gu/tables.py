@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
+from grokbook.chapters.gu.studies import last
 from grokbook.claims import Records, Table, number, percent, plain_table
-from grokbook.page import Markdown
-from grokbook.runs import last, median, select
+from grokbook.measures import median
+from grokbook.records import select
 
 
 def _points(value: float) -> str:
     return f"{100 * value:.1f}" if np.isfinite(value) else "–"
 
 
-def _seeds(values: xr.DataArray, show=_points) -> str:  # type: ignore[no-untyped-def]
+def _seeds(values: xr.DataArray, show: Callable[[float], str] = _points) -> str:
     """The median over seeds, and their range where there are several."""
     known = values.values[np.isfinite(values.values)]
     if not len(known):
@@ -27,10 +29,10 @@ def _seeds(values: xr.DataArray, show=_points) -> str:  # type: ignore[no-untype
     return text if len(known) == 1 else f"{text}<br><small>{show(known.min())} to {show(known.max())}</small>"
 
 
-def table_1(records: Records, name: str = "table_1") -> Table | Markdown:
+def table_1(records: Records, name: str = "table_1") -> Table:
     """Table 1: the paper's numbers beside ours, by place and beside what the rival explanations predict."""
     if name not in records:
-        return Markdown("Table 1 has no record at these settings.")
+        return plain_table(("Table 1",), [["no record at these settings"]], "Table 1 beside ours")
     study = records[name]
     rows = []
     for label in study.row.values:
@@ -52,8 +54,8 @@ def table_1(records: Records, name: str = "table_1") -> Table | Markdown:
             ]
         )
     head = (
-        "Hole", "share of test", "U paper", "U ours", "L paper", "L ours", "onset paper", "onset ours", "outside", "inside",
-        "…mirrored", "…not", f"coverage D = {studies.BEST_D}", "mirrors only",
+        *("Hole", "share of test", "U paper", "U ours", "L paper", "L ours", "onset paper", "onset ours"),
+        *("outside", "inside", "…mirrored", "…not", f"coverage D = {studies.reach(study.attrs['p'])}", "mirrors only"),
     )  # fmt: skip
     scale = " (reduced)" if study.attrs["scale"] == "reduced" else ""
     return plain_table(head, rows, f"Table 1, p = {study.attrs['p']}{scale}: accuracies in percent, median over seeds")
@@ -69,10 +71,10 @@ FORMS = {
 }
 
 
-def forms(records: Records) -> Table | Markdown:
+def forms(records: Records) -> Table:
     """MED in its six published forms: at the start and at the end of the baseline, and how they rank the steps."""
     if "base" not in records:
-        return Markdown("The baseline has no record at these settings.")
+        return plain_table(("Forms of MED",), [["no record of the baseline at these settings"]], "MED as published")
     record = records["base"]
     rows = []
     for form, words in FORMS.items():
@@ -100,11 +102,13 @@ def fragile(records: Records) -> Table:
         found = studies.tracking(record).correlation
         told = "; ".join(
             f"seed {int(seed)}: MED {number(float(found.sel(measure='med_M1')[i]))}, permuted "
-            f"{number(float(found.sel(measure='med_permuted')[i]))}, W {number(float(found.sel(measure='total_norm')[i]))}"
+            f"{number(float(found.sel(measure='med_permuted')[i]))}, W "
+            f"{number(float(found.sel(measure='total_norm')[i]))}"
             for i, seed in enumerate(record.seed.values)
         )
         below = int(np.isfinite(studies.below_start(record)).sum())
-        evidence = f"rank correlation with the test loss, {told}; MED fell below its start in {below} of {len(record.seed)} runs"
+        evidence = f"rank correlation with the test loss, {told}; MED fell below its start in {below} of "
+        f"{len(record.seed)} runs"
     add("Figs 5, 12 to 19", "MED tracks the test loss, and grokking comes when it drops below its start.", evidence)
 
     coverage = records["coverage"]
@@ -112,7 +116,8 @@ def fragile(records: Records) -> Table:
     under = [int(k) for k, a, b in zip(coverage.k.values, grid, coverage.bound.values, strict=True) if a < b]
     add(
         "Th. 3.12",
-        "A lower bound on the training fraction: an expectation equal to one is read as necessary, draws are taken with "
+        "A lower bound on the training fraction: an expectation equal to one is read as necessary, draws are taken "
+        "with "
         "replacement, borders are left out. And it grows with p.",
         f"violated for k = {', '.join(map(str, under))}; at k = {coverage.k.values[0]} it is "
         f"{float(coverage.bound[0]):.2f}, above 1; at k = 4 {theory.coverage_bound(47, 4):.3f} for p = 47, "
@@ -124,7 +129,8 @@ def fragile(records: Records) -> Table:
     needed = study.matching.median("seed").values
     add(
         "Th. 3.10",
-        "One distance D as the ceiling. The proof shows that near pairs are right, not that right pairs are near, and uses "
+        "One distance D as the ceiling. The proof shows that near pairs are right, not that right pairs are near, "
+        "and uses "
         "a mean as if it were a maximum.",
         f"rows of Table 1 need D from {number(needed.min())} to {number(needed.max())}; the best single D misses by "
         f"{errors.min():.0f} points (rms)",
@@ -143,8 +149,12 @@ def fragile(records: Records) -> Table:
         record = records["fractions"]
         alpha = float(record.train_fraction.values.min())
         runs = select(record, train_fraction=alpha)
-        with_mirror, without = (median(studies.settled(runs, f"accuracy_{name}")) for name in ("mirrored", "unmirrored"))
-        evidence = f"at α = {alpha:g}: {percent(with_mirror)} of mirrored test pairs right, {percent(without)} of the others"
+        with_mirror, without = (
+            median(studies.settled(runs, f"accuracy_{name}")) for name in ("mirrored", "unmirrored")
+        )
+        evidence = (
+            f"at α = {alpha:g}: {percent(with_mirror)} of mirrored test pairs right, {percent(without)} of the others"
+        )
     shares = [(1 - a) * studies.symmetry_share("n**2 + n*m + m**2", 97, a, ["mirror"]) for a in (0.5, 0.6, 0.7)]
     add(
         "Fig. 4",
@@ -153,7 +163,9 @@ def fragile(records: Records) -> Table:
     )
 
     apart, lemmas = records["separability"], records["lemmas"]
-    evidence = f"{int(apart.classes.sum())} of {apart.attrs['pairs'] * apart.sizes['embedding']} pairs of classes separable"
+    evidence = (
+        f"{int(apart.classes.sum())} of {apart.attrs['pairs'] * apart.sizes['embedding']} pairs of classes separable"
+    )
     if "centroids" in records:
         deviation = float(records["centroids"].deviation.max())
         agree = f"{deviation:.0e} of their length" if deviation else "the last digit"
@@ -161,9 +173,10 @@ def fragile(records: Records) -> Table:
     least = dict(zip(lemmas.tokens.values.tolist(), lemmas.exact.values.tolist(), strict=True))
     add(
         "Th. 3.5, Lemma B.1",
-        "The balls of different classes share their centre, whatever the embedding; and the lemma's minimum is reached when "
+        "The balls of different classes share their centre, whatever the embedding; and the lemma's minimum is "
+        "reached when "
         "all tokens are one vector: collapse, not uniform spread.",
-        f"{evidence}; least norm {number(least['random, p = 97, d = 128'])} for random unit vectors, "
+        f"{evidence}; least norm {number(least['random (p = 97, d = 128)'])} for random unit vectors, "
         f"{number(least['all one vector'])} for one vector",
     )
 
@@ -185,11 +198,10 @@ def fragile(records: Records) -> Table:
     if "toeplitz" in records:
         record = records["toeplitz"]
         starts = {
-            start: median(select(record, start=start).med_M1.values[:, 0]) for start in ("gaussian", "toeplitz", "matched")
+            start: median(select(record, start=start).med_M1.values[:, 0])
+            for start in ("gaussian", "toeplitz", "matched")
         }
-        times = {
-            start: studies.never_median(studies.reached(select(record, start=start), 0.5)) for start in starts
-        }
+        times = {start: studies.never_median(studies.reached(select(record, start=start), 0.5)) for start in starts}
         told = ", ".join(f"{start}: MED {number(starts[start])}, t_0.5 {at_step(times[start])}" for start in starts)
         evidence = f"median over fractions, {told}"
     add("Fig. 20", "The gain of the Toeplitz start is mixed up with a smaller initial embedding.", evidence)
@@ -197,10 +209,10 @@ def fragile(records: Records) -> Table:
     evidence = "not trained here"
     if "seeds_apart" in records:
         groups = {label: select(records["seeds_apart"], label=label) for label in ("own split", "one split")}
-        told = []
+        ranges = []
         for label, runs in groups.items():
             final = last(runs, "test_accuracy")
-            told.append(f"{label}: {number(float(final.min()))} to {number(float(final.max()))}")
-        evidence = "final accuracy over seeds, " + "; ".join(told)
+            ranges.append(f"{label}: {number(float(final.min()))} to {number(float(final.max()))}")
+        evidence = "final accuracy over seeds, " + "; ".join(ranges)
     add("Figs 9 to 11, earlier 19 to 21", "Width and positions are judged on one split each.", evidence)
     return plain_table(("Place", "What", "Evidence"), rows, "Claims that look wrong or fragile")

@@ -1,0 +1,231 @@
+"""The chapter's figures, claims, sentences, tables and parameters, on records of a tiny training."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from grokbook.chapters.gu import experiments, figures, studies, tables
+from grokbook.chapters.gu.claims import CLAIMS
+from grokbook.chapters.gu.parameters import check
+from grokbook.chapters.gu.sentences import SENTENCES
+from grokbook.claims import OUTCOMES, Table
+from grokbook.parameters import declared
+
+from .conftest import TINY, tiny
+
+KNOWN = set(experiments.EXPERIMENTS) | set(studies.STUDIES) | set(studies.DERIVED)
+
+
+def by_id(id):
+    return next(claim for claim in CLAIMS if claim.id == id)
+
+
+# --- what there is ------------------------------------------------------------------------------------------
+
+
+def test_figures_claims_and_sentences_need_what_exists():
+    for thing in (*figures.FIGURES.values(), *CLAIMS, *SENTENCES.values()):
+        assert set(thing.needs) <= KNOWN
+    assert set(TINY) == set(experiments.EXPERIMENTS)
+    assert set(studies.MADE_OF) == set(studies.DERIVED)
+    assert {name for names in studies.MADE_OF.values() for name in names} <= set(experiments.EXPERIMENTS)
+
+
+def test_every_figure_and_table_of_both_versions_is_there():
+    paper = " ".join(drawn.paper for drawn in figures.FIGURES.values())
+    for wanted in ("1", "2", "3", "4", "5", "8", "9", "10", "11", "12 to 19", "20", "Table 1", "6.1"):
+        assert wanted in [drawn.paper for drawn in figures.FIGURES.values()], wanted
+    for wanted in ("earlier 2", "earlier 3", "earlier 19 to 21", "earlier 22", "earlier appendix F"):
+        assert wanted in paper
+
+
+def test_the_notebook_shows_every_figure_claim_and_sentence(root):
+    cells = json.loads((root / "book" / "gu.ipynb").read_text(encoding="utf-8"))["cells"]
+    source = "\n".join("".join(cell["source"]) for cell in cells)
+    for id in figures.FIGURES:
+        assert f'page.figure("{id}")' in source
+    for id in SENTENCES:
+        assert f'page.say("{id}")' in source
+    for claim in CLAIMS:
+        assert f'"{claim.id}"' in source
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_defaults_of_the_notebook_are_the_settings_of_the_records(root):
+    known = declared(root / "book" / "gu.ipynb")
+    values = {name: parameter.default for name, parameter in known.items()}
+    check(values)
+    cells = json.loads((root / "book" / "gu.ipynb").read_text(encoding="utf-8"))["cells"]
+    source = next("".join(c["source"]) for c in cells if "experiments = {" in "".join(c["source"]))
+    tree = ast.parse(source.split("page = Page(")[0])
+    scope = {**values, "E": experiments}
+    exec(compile(tree, "notebook", "exec"), scope)  # the cell as it stands
+    assert experiments.at_paper_settings(scope["experiments"]) == set(experiments.EXPERIMENTS)
+
+
+def test_reduced_experiments_stand_in_for_known_ones_and_cost_less():
+    for name, candidates in experiments.REDUCED.items():
+        costs = [experiments.cost(one()) for one in (experiments.EXPERIMENTS[name], *candidates)]
+        assert costs == sorted(costs, reverse=True) and len(set(costs)) == len(costs)
+    paper = {name: factory() for name, factory in experiments.EXPERIMENTS.items()}
+    assert set(experiments.stand_ins(paper)) == set(experiments.REDUCED)
+    assert all(one.scale == "reduced" for one in experiments.stand_ins(paper).values())
+    assert experiments.stand_ins({"base": experiments.base(p=59)}) == {}
+
+
+def test_runs_of_a_seed_come_before_those_of_the_next():
+    seeds = [run.seed for run in experiments.holes().runs]
+    assert seeds == sorted(seeds)
+
+
+# --- figures ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", figures.FIGURES)
+def test_every_figure_is_drawn_from_the_records_it_names_and_no_others(id, tiny_records):
+    drawn = figures.FIGURES[id]
+    assert isinstance(drawn.draw({name: tiny_records[name] for name in drawn.needs}), Figure)
+
+
+def test_base_shows_all_seeds_and_their_median(tiny_records):
+    record = tiny_records["base"]
+    accuracy = figures.base(tiny_records).axes[0]
+    lines = {line.get_label(): line for line in accuracy.get_lines()}
+    assert lines["test"].get_ydata()[-1] == pytest.approx(np.median(record.test_accuracy.values[:, -1]))
+    assert lines["test"].get_xdata()[-1] == record.step[-1]
+
+
+def test_the_table_as_a_figure_shows_the_papers_ceilings(tiny_records):
+    (square, *_) = figures.holes(tiny_records).axes
+    lines = {line.get_label(): line for line in square.get_lines()}
+    assert lines["paper"].get_ydata()[0] == 0.9904  # square 2 at p = 7 is k = 30 at 97
+    assert set(lines) >= {"trained (U)", "paper", "mirrors only"}
+
+
+def test_frames_have_words_and_pictures(tiny_records):
+    record = tiny_records["base"]
+    assert "MED is" in figures.embedding_alt(record, 0)
+    assert isinstance(figures.embedding_frame(record, 3), Figure)
+    predicted = figures.hole_predictions(11, 0.3, [2, 5])
+    assert isinstance(figures.hole_frame(11, "strip", 5, 0.3, predicted, tiny_records["table_1"]), Figure)
+    assert "strip of size 5" in figures.hole_alt(predicted, "strip", 5)
+    assert figures.flow_outside(0) == 0 < figures.flow_outside(3)
+    assert isinstance(figures.flow_frame(1.0), Figure)
+
+
+# --- claims, sentences, tables ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_every_claim_is_judged_and_says_what_was_seen(claim, tiny_records):
+    verdict = claim.judge({name: tiny_records[name] for name in claim.needs})
+    assert verdict.outcome in OUTCOMES and verdict.ours
+    if claim.needs:
+        assert claim.judge({}).outcome == "not tested"
+
+
+@pytest.mark.parametrize(
+    "id, outcome",
+    [("th310", "not reproduced"), ("th312", "partly"), ("th312-trend", "not reproduced"), ("lemma34", "reproduced"),
+     ("lemmaB1", "not reproduced"), ("fig8-attractor", "not reproduced"), ("fig8-limits", "reproduced"),
+     ("fig8-lyapunov", "not reproduced"), ("separability", "not reproduced"), ("circles", "not reproduced"),
+     ("parseval", "reproduced"), ("local", "not reproduced"), ("neighbours", "not reproduced"), ("fig3", "reproduced")],
+)  # fmt: skip
+def test_the_theory_comes_out_as_calculated_beforehand(id, outcome):
+    needed = {name: studies.study(name, 97) for name in by_id(id).needs}
+    assert by_id(id).judge(needed).outcome == outcome
+
+
+def test_the_baseline_claim_asks_for_the_time_and_the_end(tiny_records):
+    record = tiny_records["base"].copy(deep=True)
+    record = record.assign_coords(step=np.r_[0, np.geomspace(100, 15_000, record.sizes["step"] - 1).round()])
+    steps = record.step.values
+    record["train_accuracy"][:] = steps > 100
+    late = (steps > 5000).astype(float)
+    record["test_accuracy"][:] = late
+    assert by_id("base").judge({"base": record}).outcome == "reproduced"
+    record["test_accuracy"][:] = 0.9 * late
+    assert by_id("base").judge({"base": record}).outcome == "partly"
+
+
+def test_the_mirror_claim_separates_the_two_kinds_of_pairs(tiny_records):
+    record = tiny_records["fractions"].copy(deep=True)
+    record["accuracy_mirrored"][:], record["accuracy_unmirrored"][:] = 0.95, 0.02
+    assert by_id("fig4-mirror").judge({"fractions": record}).outcome == "reproduced"
+    record["accuracy_unmirrored"][:] = 0.9
+    assert by_id("fig4-mirror").judge({"fractions": record}).outcome == "partly"
+
+
+def test_a_control_that_follows_as_well_takes_med_its_claim(tiny_records):
+    found = {}
+    for name in ("base", "primes", "largest_prime"):
+        record = tiny_records[name].copy(deep=True)
+        record.attrs["recipe"] = json.dumps({"schedule": {"every": 1}})
+        count = record.sizes["step"]
+        record["train_accuracy"][:] = 1.0
+        record["test_loss"][:] = np.linspace(5, 1, count)
+        record["med_M1"][:] = np.linspace(2, 1, count)
+        for other in ("med_permuted", "embedding_norm", "total_norm"):
+            record[other][:] = np.sin(np.arange(count))
+        found[name] = record
+    assert by_id("fig5-follows").judge(found).outcome == "reproduced"
+    assert by_id("fig5-special").judge(found).outcome == "reproduced"
+    for record in found.values():
+        record["total_norm"][:] = record["med_M1"]
+    assert by_id("fig5-special").judge(found).outcome == "not reproduced"
+
+
+@pytest.mark.parametrize("id", SENTENCES)
+def test_every_sentence_is_written(id, tiny_records):
+    sentence = SENTENCES[id]
+    text = sentence.write({name: tiny_records[name] for name in sentence.needs})
+    assert text.endswith((".", ").")) and "nan" not in text
+
+
+def test_tables_work_with_all_records_and_with_none_but_the_theory(tiny_records):
+    bare = {name: tiny_records[name] for name in studies.STUDIES}
+    assert "not trained here" in tables.fragile(bare).markup
+    assert "not trained here" not in tables.fragile(tiny_records).markup
+    found = tables.table_1(tiny_records)
+    assert isinstance(found, Table) and "square 2" in found.markup
+    assert "no record" in tables.table_1(bare).markup
+    assert "M6" in tables.forms(tiny_records).markup
+
+
+# --- parameters ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"p": 97, "squares": [96]}, "squares = 96: 0 to p - 2 = 95 is allowed"),
+        ({"p": 97, "strips": [200]}, "strips = 200"),
+        ({"p": 97, "offsets": [98]}, "offsets = 98: 0 to p = 97 is allowed; beyond it k + p exceeds the vocabulary"),
+        ({"p": 97, "start_d": 64}, "start_d = 64: at least p + 1 = 98 is allowed"),
+        ({"p": 91, "f": "n / m"}, "f = 'n / m'"),
+        ({"p": 97, "form": "n ^ m"}, "form = 'n ^ m'"),
+        ({"d_model": 30}, "d_model = 30: multiples of 4"),
+        ({"train_fraction": 1.0}, "train_fraction = 1.0"),
+        ({"form_fractions": []}, "form_fractions = []"),
+        ({"p": 97, "moduli": [47], "prime_steps": [10, 20]}, "prime_steps = [10, 20]: 1 numbers are needed"),
+        ({"steps": 0}, "steps = 0"),
+        ({"budget": -1}, "budget = -1"),
+        ({"device": "gpu"}, "device = 'gpu'"),
+        ({"p": 3, "train_fraction": 0.05}, "train_fraction = 0.05: with p = 3"),
+    ],
+)
+def test_values_out_of_range_are_one_clear_line(given, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        check(given)
+    assert "\n" not in str(error.value)
+
+
+def test_experiments_say_what_they_cost():
+    assert experiments.cost(tiny("base")) > 0
+    assert 0.05 < experiments.cost(experiments.base()) < 0.2  # PFLOP
