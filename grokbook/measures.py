@@ -79,9 +79,9 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
 
 def median(values: ArrayLike) -> float:
     """The median of the finite values; nan if there is none."""
-    values = np.asarray(values, float)
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) else float("nan")
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    return float(np.median(known)) if len(known) else float("nan")
 
 
 def weight_norm(weights: ArrayLike) -> Array:

@@ -604,6 +604,11 @@ def components(
     )
 
 
+def dropout_rates(count: int) -> tuple[float, ...]:
+    """So many rates from 0 to 0.5."""
+    return tuple(np.linspace(0, 0.5, count).tolist())
+
+
 def dropout_times(
     p: int = 53,
     d_model: int = 256,
@@ -612,7 +617,7 @@ def dropout_times(
     rate: float = 1e-3,
     steps: int = 100_000,
     seeds: int = 3,
-    probabilities: Sequence[float] = tuple(np.linspace(0, 0.5, 10).tolist()),
+    probabilities: Sequence[float] | None = None,
 ) -> Experiment:
     """Fig. 7, centre: dropout in the decoder shortens the wait."""
     return Experiment(
@@ -626,7 +631,7 @@ def dropout_times(
                 seed,
                 "cross_entropy",
             )
-            for probability in probabilities
+            for probability in probabilities or dropout_rates(10)
             for seed in range(1, 1 + seeds)
         ),
         Schedule(log=60),
