@@ -327,7 +327,7 @@ def accuracy(records: Records) -> Figure:
     plotting.fraction_axis(axes[2], "accuracy")
     axes[2].set_xlim(-0.03, 1.04)
     axes[2].set_xlabel("predicted")
-    axes[2].set_title("c  one against the other")
+    axes[2].set_title("c  both")
     return figure
 
 
