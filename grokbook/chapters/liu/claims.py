@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import FAST_DECODER, FAST_EMBEDDINGS, LARGE, SLOW_DECODER, USUAL
-from grokbook.chapters.liu.figures import STAGES
 from grokbook.chapters.liu.phases import PHASES
 from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
 from grokbook.measures import median
@@ -81,7 +80,7 @@ def _fig9(records: Records) -> Verdict:
             int(theory.implied_parallelograms(pairs, 6).sum()),
             round(21 * float(theory.ideal_accuracy(pairs, 6))),
         )
-        for pairs in STAGES
+        for pairs in studies.STAGES
     ]
     free, seen, follow, right = zip(*rows, strict=True)
     return Verdict(

@@ -9,7 +9,6 @@ import numpy as np
 
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
-from grokbook.chapters.liu.figures import STAGES
 from grokbook.claims import Records, Table, number, percent, plain_table
 from grokbook.tasks import AdditionTask
 
@@ -105,7 +104,7 @@ def table(records: Records) -> Table:
     add(
         "App. C",
         "“8 training samples” counts (2, 4) twice, and fewer are enough.",
-        f"{len(STAGES[-1])} in the example; {least_samples()} in the smallest of all sets",
+        f"{len(studies.STAGES[-1])} in the example; {least_samples()} in the smallest of all sets",
     )
     good, best = perfect_splits()
     add(

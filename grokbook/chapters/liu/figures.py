@@ -107,13 +107,6 @@ def deduction(records: Records) -> Figure:
     return figure
 
 
-STAGES = (
-    ((0, 4), (1, 3), (1, 5), (2, 4)),
-    ((0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1)),
-    ((0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (3, 3)),
-)
-
-
 def draw_training_set(ax: Axes, pairs: Any, p: int, *, seed: int = 1, fresh: Any = ()) -> Axes:
     """An ideal representation in the plane for a training set, its own parallelograms filled, implied ones outlined."""
     pairs = np.asarray(pairs).reshape(-1, 2)
@@ -141,7 +134,7 @@ def draw_training_set(ax: Axes, pairs: Any, p: int, *, seed: int = 1, fresh: Any
 def curriculum(records: Records) -> Figure:
     """Fig. 9: what two, then four, then seven samples of p = 6 imply."""
     figure, (axes,) = plotting.panels(1, 3, height=2.6)
-    for ax, pairs, letter in zip(axes, STAGES, "abc", strict=True):
+    for ax, pairs, letter in zip(axes, studies.STAGES, "abc", strict=True):
         draw_training_set(ax, pairs, 6, seed=3)
         own, all_ = len(theory.parallelograms_of(pairs, 6)), int(theory.implied_parallelograms(pairs, 6).sum())
         _bare(ax, f"{letter}  {len(pairs)} samples")
@@ -685,14 +678,6 @@ def phase_legend(figure: Figure, found: Sequence[Any]) -> None:
     )
 
 
-PANEL_TITLES = {
-    "phases_rates": "a  addition, regression",
-    "phases_regression": "b  addition, regression",
-    "phases_classification": "c  addition, classification",
-    "phases_group": "d  S₃, regression",
-}
-
-
 def _panel_style(name: str) -> dict[str, Any]:
     rates = name.startswith("phases_rates")
     axis = "embedding learning rate" if rates else "weight decay"
@@ -704,14 +689,14 @@ def phase_diagrams(records: Records) -> Figure:
     """Fig. 6: the four diagrams, ours on the left and the authors' released step counts on the right."""
     figure, axes = plotting.panels(4, 2, height=2.25)
     shown = []
-    for row, name in zip(axes, PANEL_TITLES, strict=True):
+    for row, name in zip(axes, studies.PANEL_TITLES, strict=True):
         ours, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
         theirs = studies.published(studies.PANELS[name][0])
         for ax, one in zip(row, (ours, theirs), strict=True):
             phases = one.map(budget=budget if one is ours else 1e5)[0]
             phase_panel(ax, one.x, one.y, phases, **_panel_style(name))
             shown.append(phases)
-        row[0].set_title(PANEL_TITLES[name])
+        row[0].set_title(studies.PANEL_TITLES[name])
         row[1].set_title("published", color=FAINT)
         row[1].set_ylabel("")
     for row in axes[:-1]:
@@ -726,7 +711,7 @@ def phase_steps(records: Records) -> Figure:
     """Fig. 6 in another view: steps until the held-out answers are known."""
     figure, axes = plotting.panels(2, 2, height=2.5)
     image = None
-    for ax, name in zip(axes.ravel(), PANEL_TITLES, strict=True):
+    for ax, name in zip(axes.ravel(), studies.PANEL_TITLES, strict=True):
         found = studies.panel_diagram(records, name)
         style = _panel_style(name)
         steps = np.median(found.t_val, axis=-1)
@@ -744,7 +729,7 @@ def phase_steps(records: Records) -> Figure:
             ax.set_yticks(chosen, [f"{found.y[i]:g}" for i in chosen])
         for spine in ax.spines.values():
             spine.set_visible(False)
-        ax.set_title(PANEL_TITLES[name])
+        ax.set_title(studies.PANEL_TITLES[name])
         ax.set_ylabel(style["labels"][1])
     for ax in axes[1]:
         ax.set_xlabel("decoder learning rate")
@@ -760,12 +745,12 @@ def phase_splits(records: Records) -> Figure:
     """Fig. 6 over several splits: the majority phase, a dot where seeds disagree."""
     figure, axes = plotting.panels(2, 2, height=2.5)
     shown = []
-    for ax, name in zip(axes.ravel(), PANEL_TITLES, strict=True):
+    for ax, name in zip(axes.ravel(), studies.PANEL_TITLES, strict=True):
         own = f"{name}_splits"
         found, budget = studies.panel_diagram(records, own), studies.budget_of(records[own])
         phases, share = found.map(budget=budget)
         phase_panel(ax, found.x, found.y, phases, share=share, **_panel_style(name))
-        ax.set_title(PANEL_TITLES[name])
+        ax.set_title(studies.PANEL_TITLES[name])
         shown.append(phases)
     for ax in axes[0]:
         ax.set_xlabel("")
@@ -1318,7 +1303,7 @@ class Drawn:
     paper: str = ""
 
 
-DIAGRAMS = tuple(PANEL_TITLES)
+DIAGRAMS = tuple(studies.PANEL_TITLES)
 FIGURES: dict[str, Drawn] = {
     "fig1": Drawn(ring, ("ring",), "1"),
     "fig2": Drawn(planes, ("planes",), "2"),

@@ -9,7 +9,6 @@ import numpy as np
 
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, LARGE
-from grokbook.chapters.liu.figures import PANEL_TITLES
 from grokbook.chapters.liu.phases import PHASES
 from grokbook.claims import Records, number, percent
 from grokbook.measures import median
@@ -124,7 +123,7 @@ def trajectory(records: Records) -> str:
 def phases(records: Records) -> str:
     """Beside Fig. 6: how many cells of each phase, and how many as published."""
     rows = []
-    for name, title in PANEL_TITLES.items():
+    for name, title in studies.PANEL_TITLES.items():
         found, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
         counts = studies.counts(found.map(budget=budget)[0])
         shown = " / ".join(str(counts[phase]) for phase in PHASES[:4])
@@ -136,7 +135,7 @@ def phases(records: Records) -> str:
 def splits(records: Records) -> str:
     """Beside the majority diagrams."""
     rows = []
-    for name, title in PANEL_TITLES.items():
+    for name, title in studies.PANEL_TITLES.items():
         own = f"{name}_splits"
         share = studies.panel_diagram(records, own).map(budget=studies.budget_of(records[own]))[1]
         rows.append(f"({title[0]}) {percent(float((share == 1).mean()))}")
@@ -161,7 +160,7 @@ SENTENCES = {
     "ideal": Sentence(ideal, ("fractions",)),
     "times": Sentence(times, ("structure_times",)),
     "trajectory": Sentence(trajectory, ("trajectory",)),
-    "phases": Sentence(phases, tuple(PANEL_TITLES)),
-    "splits": Sentence(splits, tuple(f"{name}_splits" for name in PANEL_TITLES)),
+    "phases": Sentence(phases, tuple(studies.PANEL_TITLES)),
+    "splits": Sentence(splits, tuple(f"{name}_splits" for name in studies.PANEL_TITLES)),
     "images": Sentence(images, ("image_curves",)),
 }

@@ -28,6 +28,14 @@ Array = NDArray[np.float64]
 Records = Mapping[str, xr.Dataset]
 
 
+# The training sets of Fig. 9 for six symbols, each with the samples of the one before.
+STAGES = (
+    ((0, 4), (1, 3), (1, 5), (2, 4)),
+    ((0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1)),
+    ((0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (3, 3)),
+)
+
+
 # ---------------------------------------------------------------------------------------------------- from records
 
 
@@ -178,6 +186,14 @@ PANELS = {
     "phases_regression": ("regression", "weight_decay"),
     "phases_classification": ("classification", "weight_decay"),
     "phases_group": ("group", "weight_decay"),
+}
+
+
+PANEL_TITLES = {
+    "phases_rates": "a  addition, regression",
+    "phases_regression": "b  addition, regression",
+    "phases_classification": "c  addition, classification",
+    "phases_group": "d  S₃, regression",
 }
 
 
