@@ -1199,12 +1199,15 @@ def _critical_trained(records: Records) -> Verdict:
 )
 def _dimensions(records: Records) -> Verdict:
     record = records["dimensions"]
-    values = np.unique(record.dimension.values)
-    test, rqi = studies.last(record, "test_accuracy"), studies.last(record, "rqi")
-    rows = {int(d): tuple(median(one[record.dimension.values == d]) for one in (test, rqi)) for d in values}
-    found = [d for d, (accuracy, index) in rows.items() if d > 1 and accuracy >= 0.9 and index <= 0.8]
-    words = ", ".join(f"{number(a)} and {number(b)} at d = {d}" for d, (a, b) in rows.items())
-    return Verdict(outcome(bool(found)), f"held-out accuracy and RQI {words}", n=len(test))
+    rows = {}
+    for label, own in conditions(record):
+        test, rqi = studies.last(own, "test_accuracy"), studies.last(own, "rqi")
+        for d in np.unique(own.dimension.values):
+            here = own.dimension.values == d
+            rows[f"d = {d}, {label}"] = int(d), median(test[here]), median(rqi[here])
+    found = [key for key, (d, accuracy, index) in rows.items() if d > 1 and accuracy >= 0.9 and index <= 0.8]
+    words = "; ".join(f"{number(a)} and {number(b)} at {key}" for key, (_, a, b) in rows.items())
+    return Verdict(outcome(bool(found)), f"held-out accuracy and RQI {words}", n=record.sizes["run"])
 
 
 @claim(

@@ -391,13 +391,14 @@ def critical_sizes(
 
 
 def dimensions(
-    p: int = 10, train_size: int = 45, steps: int = 5_000, seeds: int = 5, values: Sequence[int] = (1, 2, 3, 4, 8)
+    p: int = 10, train_size: int = 45, steps: int = 20_000, seeds: int = 5, values: Sequence[int] = (1, 2, 3, 4, 8)
 ) -> Experiment:
     """Appendix D's caveat: in more dimensions a decoder may ignore some, and the index counts them all."""
     return Experiment(
         "liu/dimensions",
         tuple(
-            toy_run(AdditionTask(p, train_size), two_groups(), steps, seed, f"d = {d}", dimension=d)
+            toy_run(AdditionTask(p, train_size), two_groups(decay=decay), steps, seed, f"decay {decay:g}", dimension=d)
+            for decay in (0.0, 5.0)
             for d in values
             for seed in solvable_seeds(p, train_size, seeds)
         ),

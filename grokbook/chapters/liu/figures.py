@@ -1202,17 +1202,18 @@ def dimensions(records: Records) -> Figure:
     """Beyond: the index and accuracy in more dimensions."""
     record, study = records["dimensions"], records["useless_dimensions"]
     figure, ((left, right),) = plotting.panels(1, 2, height=2.5)
-    values = np.unique(record.dimension.values)
-    for name, color, data in (
-        ("held-out accuracy", ORANGE, studies.last(record, "test_accuracy")),
-        ("RQI", PURPLE, studies.last(record, "rqi")),
-    ):
-        table = np.array([data[record.dimension.values == d] for d in values]).T
-        plotting.dots(left, values, table, color=color, label=name)
+    for (label, own), style in zip(conditions(record), ("-", ":"), strict=True):
+        values = np.unique(own.dimension.values)
+        for name, color, data in (
+            ("accuracy", ORANGE, studies.last(own, "test_accuracy")),
+            ("RQI", PURPLE, studies.last(own, "rqi")),
+        ):
+            table = np.array([data[own.dimension.values == d] for d in values]).T
+            plotting.dots(left, values, table, color=color, label=f"{name}, {label}", style=style)
     plotting.fraction_axis(left, "at the end")
     left.set_xlabel("dimensions of an embedding")
     left.set_title("a  networks")
-    plotting.legend(left, loc="lower left")
+    plotting.legend(left, loc="upper right", fontsize=8.5)
     for name, color, label in (
         ("rqi_mean", PURPLE, "line + noise, RQI"),
         ("rqi_readout", GREEN, "after a linear readout"),

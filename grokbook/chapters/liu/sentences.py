@@ -112,11 +112,11 @@ def trajectory(records: Records) -> str:
     reached = float(run.reached_rqi)
     when = f"at step {number(reached)}" if np.isfinite(reached) else "not within the run"
     return (
-        f"Here $n_h$ = {number(path.n_h)} steps. At the start the part that is no line is {number(float(rho))} times "
-        f"as "
-        f"large as the linear one, so the flow needs $n_h \\log(10\\rho)$ = "
-        f"{number(float(path.n_h * np.log(10 * rho)))} steps to "
-        f"bring it to a tenth, more than $3 n_h$ = {number(3 * path.n_h)}. The network's index passes 0.95 {when}."
+        f"Here nₕ = {number(path.n_h)} steps. At the start the part that is no line is {number(float(rho))} times as "
+        f"large as "
+        f"the linear one, so the flow needs nₕ log(10 ρ) = {number(float(path.n_h * np.log(10 * rho)))} steps to "
+        f"bring it to a "
+        f"tenth, more than 3 nₕ = {number(3 * path.n_h)}. The network's index passes 0.95 {when}."
     )
 
 
