@@ -440,6 +440,29 @@ def _conserved(records: Records) -> Verdict:
 
 
 @claim(
+    "attraction",
+    "App. L, eqs 40, 41",
+    "Samples with one label attract each other linearly when the decoder learns slowly.",
+    expected="e^{−t} for a decoder at rest; a fast one leaves them apart",
+    criterion="distance within 1e-4 of e^{−t} for a decoder whose A rests; within 0.1 in the median at a tenth of the "
+    "embeddings' rate; at ten times their rate more than half of the distance is left in the median",
+    needs=("attraction",),
+)
+def _attraction(records: Records) -> Verdict:
+    study = records["attraction"]
+    apart = np.abs(study.separation - study.limit).max("time")
+    rest, slow = float(apart.sel(rate=0.0).max()), median(apart.sel(rate=0.1).values)
+    left = study.separation.sel(rate=10.0).isel(time=-1).values
+    return Verdict(
+        outcome(rest <= 1e-4, slow <= 0.1, median(left) > 0.5),
+        f"{rest:.0e} from the limit at rest, {number(slow)} at a tenth of the rate; {percent(median(left))} of the "
+        "distance left at ten times the rate",
+        **spread(left),
+        of="distance left, fast decoder",
+    )
+
+
+@claim(
     "fig12",
     "Fig. 12",
     "A fast decoder leaves equations broken that a slow one lets the embeddings satisfy.",

@@ -494,6 +494,30 @@ def conservation(records: Records) -> Figure:
 
 
 @styled
+def attraction(records: Records) -> Figure:
+    """Appendix L: two samples with one label attract each other as long as the decoder has not learnt its answer."""
+    study = records["attraction"]
+    figure, (axes,) = plotting.panels(1, 2, height=2.5)
+    for rate, color in zip(study.rate.values, (BLUE, SKY, ORANGE, RED), strict=True):
+        for ax, name in zip(axes, ("separation", "error"), strict=True):
+            values = study[name].sel(rate=rate)
+            ax.plot(study.time, values.T, color=color, lw=0.6, alpha=0.35)
+            ax.plot(study.time, values.median("draw"), color=color, lw=2, label=f"{rate:g}")
+    axes[0].plot(study.time, study.limit, color=INK, ls="--", lw=1.3)
+    axes[0].set_ylabel("distance / distance at start")
+    axes[0].set_ylim(0, 1.05)
+    axes[0].set_title("a  distance of two samples")
+    axes[1].set_ylabel("squared error")
+    axes[1].set_yscale("log")
+    axes[1].set_ylim(1e-4, 1e4)
+    axes[1].set_title("b  error of the decoder")
+    for ax in axes:
+        ax.set_xlabel("time")
+    plotting.legend(axes[1], title="decoder's rate", loc="upper right", title_fontsize=9, ncols=2)
+    return figure
+
+
+@styled
 def spectra(records: Records) -> Figure:
     """Beyond: what the effective loss says about addition and about addition modulo p."""
     study = records["spectra"]
@@ -1339,6 +1363,7 @@ FIGURES: dict[str, Drawn] = {
     "fig22": Drawn(few_components, ("component_accuracy",), "22"),
     "transition": Drawn(transition, ("transition",)),
     "conservation": Drawn(conservation, ("conservation",)),
+    "attraction": Drawn(attraction, ("attraction",)),
     "spectra": Drawn(spectra, ("spectra",)),
     "image_norms": Drawn(image_norms, ("image_curves",)),
     "critical_sizes": Drawn(critical_sizes, ("critical_sizes", "transition")),

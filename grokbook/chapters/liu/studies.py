@@ -586,6 +586,38 @@ def deduction(p: int, draws: int) -> xr.Dataset:
     return xr.Dataset({"two": ("draw", apart(f @ a, e @ b)), "three": ("draw", apart(a @ h, b @ g))})
 
 
+def attraction(p: int, draws: int) -> xr.Dataset:
+    """Appendix L: how far apart two samples with one label stay while a linear decoder learns beside them.
+
+    Both are sums of embeddings in the plane, free to move at rate 1; the decoder starts orthogonal, so that A^T A = 1.
+
+    Returns:
+        Dataset (rate, draw, time): ``separation`` relative to the start, and ``error`` of the prediction; ``limit``
+        (time) is e^{-t}, the adiabatic limit of eq. 40.
+    """
+    times = np.linspace(0, 6, 61)
+    rates = (0.0, 0.1, 1.0, 10.0)
+    shape = (len(rates), max(3, min(9, draws // 100)), len(times))
+    separation, error = np.zeros(shape), np.zeros(shape)
+    for k in range(shape[1]):
+        generator = np.random.default_rng([7, k])
+        A = np.linalg.qr(generator.normal(size=(2, 2)))[0]
+        r, label = generator.normal(size=(2, 2)), generator.normal(size=2)
+        labels = np.stack([label, label])
+        for i, rate in enumerate(rates):
+            start = theory.LinearDecoder(A, np.zeros(2), r)
+            path = theory.linear_decoder_flow(start, labels, times, decoder_rate=rate, embedding_rate=1.0, step=0.02)
+            gap = np.linalg.norm(path.r[:, 0] - path.r[:, 1], axis=-1)
+            separation[i, k] = gap / gap[0]
+            outputs = np.einsum("toi,tsi->tso", path.A, path.r) + path.b[:, None]
+            error[i, k] = np.square(outputs - labels).sum((1, 2))
+    dims = ("rate", "draw", "time")
+    return xr.Dataset(
+        {"separation": (dims, separation), "error": (dims, error), "limit": ("time", np.exp(-times))},
+        {"rate": list(rates), "time": times},
+    )
+
+
 STUDIES: dict[str, Callable[[int, int], xr.Dataset]] = {
     "ideal": ideal,
     "transition": transition,
@@ -593,6 +625,7 @@ STUDIES: dict[str, Callable[[int, int], xr.Dataset]] = {
     "conservation": conservation,
     "spectra": spectra,
     "deduction": deduction,
+    "attraction": attraction,
     "class_features": class_features,
 }
 
