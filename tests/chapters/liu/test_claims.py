@@ -35,7 +35,8 @@ def test_what_is_counted_by_hand_is_reproduced(id):
 
 
 def test_the_theory_of_ten_symbols_is_reproduced():
-    records = {name: studies.STUDIES[name](10, 600) for name in ("ideal", "transition", "deduction", "conservation", "attraction")}
+    wanted = ("ideal", "transition", "deduction", "conservation", "attraction")
+    records = {name: studies.STUDIES[name](10, 600) for name in wanted}
     records["spectra"] = studies.spectra(11, 0)
     for id in ("fig4a", "fig10-ideal", "transition", "fig16", "conserved", "attraction", "modular"):
         assert BY_ID[id].judge(records).outcome == "reproduced", BY_ID[id].judge(records)
