@@ -249,10 +249,13 @@ def settings(runs: Sequence[Any]) -> str:
     return _phrase({name: np.array(values) for name, values in coordinates(runs).items()})
 
 
+SIZES = {"p": "p", "width": "N", "d_model": "d", "heads": "H", "train_fraction": "α", "train_size": "n"}
+
+
 def _phrase(columns: Mapping[str, Any]) -> str:
     words = [
         f"{symbol} = {_values(columns[name])}"
-        for name, symbol in (("p", "p"), ("width", "N"), ("d_model", "d"), ("heads", "H"), ("train_fraction", "α"))
+        for name, symbol in SIZES.items()
         if name in columns
     ]
     trained = []
@@ -267,7 +270,12 @@ def _phrase(columns: Mapping[str, Any]) -> str:
 def _training(columns: Mapping[str, Any]) -> list[str]:
     """How one condition was trained, a phrase for each setting that is not zero."""
     words = [_values(columns["steps"]) + " steps"]
-    for name, symbol in (("lr", "lr"), ("momentum", "momentum"), ("weight_decay", "decay")):
+    for name, symbol in (
+        ("lr", "lr"),
+        ("W_E_lr", "embeddings' lr"),
+        ("momentum", "momentum"),
+        ("weight_decay", "decay"),
+    ):
         values = columns.get(name, np.zeros(1)).astype(float)
         if np.nan_to_num(values).any():
             words.append(f"{symbol} {_values(values)}")

@@ -5,9 +5,11 @@ import pytest
 import torch
 
 from grokbook import engine
+from grokbook.chapters.liu.theory import permutation_matrices
 from grokbook.experiment import Experiment, Run, Schedule, Watch
 from grokbook.models.dense import DenseNet, draw_layers
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
+from grokbook.monitor import MAP_SIDE, MEASURES, map_points
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask, GroupTask
 from tests.textbook_toy import PlainNet, plain_loss, plain_training
@@ -215,3 +217,30 @@ def test_a_sample_enters_as_counts_and_its_label_is_the_sum():
 def test_wrong_settings_are_named(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_the_map_holds_what_two_symbols_with_that_middle_are_answered():
+    task, model, loss = CASES["deep relu, plane, modular, mean"]
+    state = start([Run(task, model, OPTIMIZER, 30, 3, loss)])
+    seen = state.measured()
+    answers = MEASURES["decoder_map"](seen)["decoder_map"][0]
+    points = map_points(seen.params["W_E"])[0].reshape(MAP_SIDE, MAP_SIDE, 2)
+    assert answers.shape == (MAP_SIDE, MAP_SIDE)
+    assert (points[0, 0] < points[-1, -1]).all() and (points[0, 0, 1] == points[0, -1, 1]).all()
+    for row, column in ((0, 0), (40, 13), (79, 79)):
+        pair = torch.from_numpy(points[row, column])[None, None]  # both symbols at the point: it is halfway
+        h = model.input_scale * 2 * pair
+        for layer in range(len(model.sizes) - 1):
+            h = h @ state.params[f"W_{layer}"].mT + state.params[f"b_{layer}"][:, None]
+            h = h.relu() if layer < len(model.sizes) - 2 else h
+        assert int(h.argmax()) == answers[row, column]
+
+
+def test_what_is_measured_is_read_off_the_embeddings():
+    line = torch.arange(6.0)[None, :, None].double() * torch.tensor([1.0, -3.0])[:, None, None]
+    state = start(two_members("regression"))
+    state.params["W_E"].copy_(line)
+    assert MEASURES["rqi"](state.measured())["rqi"].tolist() == [1.0, 1.0]
+    group = start(two_members("group"))
+    group.params["W_E"].copy_(torch.from_numpy(permutation_matrices("S3")))
+    assert MEASURES["s3_rqi"](group.measured())["s3_rqi"].tolist() == [1.0, 1.0]

@@ -391,13 +391,14 @@ def critical_sizes(
 
 
 def dimensions(
-    p: int = 10, train_size: int = 45, steps: int = 5_000, seeds: int = 5, values: Sequence[int] = (1, 2, 3, 4, 8)
+    p: int = 10, train_size: int = 45, steps: int = 20_000, seeds: int = 5, values: Sequence[int] = (1, 2, 3, 4, 8)
 ) -> Experiment:
     """Appendix D's caveat: in more dimensions a decoder may ignore some, and the index counts them all."""
     return Experiment(
         "liu/dimensions",
         tuple(
-            toy_run(AdditionTask(p, train_size), two_groups(), steps, seed, f"d = {d}", dimension=d)
+            toy_run(AdditionTask(p, train_size), two_groups(decay=decay), steps, seed, f"decay {decay:g}", dimension=d)
+            for decay in (0.0, 5.0)
             for d in values
             for seed in solvable_seeds(p, train_size, seeds)
         ),
@@ -604,6 +605,11 @@ def components(
     )
 
 
+def dropout_rates(count: int) -> tuple[float, ...]:
+    """So many rates from 0 to 0.5."""
+    return tuple(np.linspace(0, 0.5, count).tolist())
+
+
 def dropout_times(
     p: int = 53,
     d_model: int = 256,
@@ -612,7 +618,7 @@ def dropout_times(
     rate: float = 1e-3,
     steps: int = 100_000,
     seeds: int = 3,
-    probabilities: Sequence[float] = tuple(np.linspace(0, 0.5, 10).tolist()),
+    probabilities: Sequence[float] | None = None,
 ) -> Experiment:
     """Fig. 7, centre: dropout in the decoder shortens the wait."""
     return Experiment(
@@ -626,7 +632,7 @@ def dropout_times(
                 seed,
                 "cross_entropy",
             )
-            for probability in probabilities
+            for probability in probabilities or dropout_rates(10)
             for seed in range(1, 1 + seeds)
         ),
         Schedule(log=60),
