@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from grokbook import plotting
 from grokbook.chapters.gu import studies, theory
@@ -287,10 +287,12 @@ def holes(records: Records) -> Figure:
             if np.isfinite(rows[name].values).any():
                 plotting.dots(bottom, x, rows[name].values.T, color=color, label=label, marker=marker)
         bottom.set_xlabel(f"size {size} of the hole")
+        bottom.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for ax in (top, bottom):
             plotting.fraction_axis(ax, "test accuracy" if kind == "square" else "")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1.0)
-    axes[1, 1].legend(*axes[1, 1].get_legend_handles_labels(), loc="center left", borderaxespad=0.3)
+    names = {name: handle for ax in axes[1] for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(names.values(), names.keys(), loc="outside lower center", ncols=3, columnspacing=1.0)
     return figure
 
 
@@ -333,7 +335,7 @@ def hole_maps(records: Records) -> Figure:
     for (mask, right, against), run in zip(axes, shown, strict=True):
         trained, hole = studies.mask_of(record, run), studies.hole_of(record, run)
         correct = record.correct.values[run, -1]
-        _mask(mask, trained, f"{record.label.values[run]}: trained on")
+        _mask(mask, trained, str(record.label.values[run]))
         image = np.where(trained, np.nan, correct)
         right.set_facecolor("#c8dcea")
         plotting.heatmap(right, image, cmap="RdYlGn", limit=(-0.15, 1.15), labels=("j", "i"), title="test pairs right")
