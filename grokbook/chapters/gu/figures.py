@@ -759,7 +759,7 @@ def same_class(records: Records) -> Figure:
 
 def _cube(ax: Any) -> None:
     """The unit cube and the surface x w u = 1 around its corner."""
-    ax.set_box_aspect((1, 1, 1), zoom=1.12)
+    ax.set_box_aspect((1, 1, 1), zoom=1.05)
     for a in (0, 1):
         for b in (0, 1):
             ax.plot([0, 1], [a, a], [b, b], color="#b9b9c2", lw=0.8)
@@ -773,11 +773,12 @@ def _cube(ax: Any) -> None:
     ax.set_xlim(0, 1.45)
     ax.set_ylim(0, 1.45)
     ax.set_zlim(0, 1.45)
-    for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "w"), (ax.zaxis, "u")):
+    for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "w"), (ax.zaxis, "")):
         axis.set_ticks([0, 0.5, 1])
         axis.set_label_text(name)
         axis.labelpad = -7
         axis.set_pane_color((1, 1, 1, 0))
+    ax.text(1.45, 1.45, 1.52, "u", ha="center")
     ax.tick_params(pad=-3, labelsize=8)
     ax.view_init(elev=18, azim=-52)
     ax.grid(False)
@@ -791,7 +792,7 @@ def flow(records: Records) -> Figure:
     """Fig. 8: the flow from a grid of starts, and how far from (1, 1, 1) trajectories end."""
     study = records["flow"]
     figure = Figure(figsize=(plotting.WIDTH, 3.3), layout="constrained")
-    grid = figure.add_gridspec(1, 2, width_ratios=(1.35, 1))
+    grid = figure.add_gridspec(1, 2, width_ratios=(1.5, 1))
     cube = figure.add_subplot(grid[0], projection="3d")
     _cube(cube)
     paths = theory.flow_path(FLOW_STARTS, np.linspace(0, 40, 81))
@@ -805,7 +806,7 @@ def flow(records: Records) -> Figure:
     histogram = figure.add_subplot(grid[1])
     histogram.hist(study.distance.values, bins=30, color=BLUE, lw=0)
     histogram.axvline(float(study.distance.mean()), color=INK, ls="--", lw=1.1)
-    histogram.set_xlabel("distance of the limit from (1, 1, 1)")
+    histogram.set_xlabel("distance from (1, 1, 1)")
     histogram.set_ylabel(f"of {study.sizes['start_']} random starts")
     histogram.set_title("b  where they end")
     return figure
@@ -876,7 +877,9 @@ def hole_frame(
     if record is not None:
         rows = _rows(record, kind)
         scale = p / record.attrs["p"]
-        right.plot(rows["size"] * scale, np.nanmedian(rows.U, 1), "o", color=ORANGE, ms=5, label="trained")
+        right.plot(
+            rows["size"] * scale, [median(row) for row in rows.U.values], "o", color=ORANGE, ms=5, label="trained"
+        )
     right.axvline(size, color=INK, lw=1.1)
     plotting.fraction_axis(right, "test accuracy")
     right.set_xlabel("size of the hole")
