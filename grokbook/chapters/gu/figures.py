@@ -878,7 +878,12 @@ def hole_frame(
         rows = _rows(record, kind)
         scale = p / record.attrs["p"]
         right.plot(
-            rows["size"] * scale, [median(row) for row in rows.U.values], "o", color=ORANGE, ms=5, label="trained"
+            rows["size"] * scale,
+            [median(row) for row in rows.U.values],
+            "o",
+            color=ORANGE,
+            ms=5,
+            label=f"trained, p = {record.attrs['p']}",
         )
     right.axvline(size, color=INK, lw=1.1)
     plotting.fraction_axis(right, "test accuracy")
