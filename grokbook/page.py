@@ -258,12 +258,12 @@ def _phrase(columns: Mapping[str, Any]) -> str:
         for name, symbol in SIZES.items()
         if name in columns
     ]
-    trained = []
+    alike: dict[str, list[str]] = {}  # how conditions were trained -> their labels
     for label in dict.fromkeys(columns["label"].tolist()):
         here = {name: values[columns["label"] == label] for name, values in columns.items()}
-        how = ", ".join(_training(here))
         written = label.replace("**", "^").replace("*", " · ")  # stars are Markdown's
-        trained.append(f"{written} ({how})" if label else how)
+        alike.setdefault(", ".join(_training(here)), []).append(written)
+    trained = [f"{', '.join(labels)} ({how})" if any(labels) else how for how, labels in alike.items()]
     return ", ".join(words) + "; " + "; ".join(trained)
 
 

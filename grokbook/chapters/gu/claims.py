@@ -123,9 +123,10 @@ def _table_claims(name: str, study: str, words: str) -> None:
     )
     def _order(records: Records) -> Verdict:
         found = {
-            kind: studies.spearman(rows["size"].values, _over_seeds(rows.U))
+            kind: studies.spearman(rows["size"].values[known], _over_seeds(rows.U)[known])
             for kind in theory.HOLES
             for rows in [_rows(records[study], kind)]
+            for known in [np.isfinite(_over_seeds(rows.U))]
         }
         held = [value <= -0.9 for value in found.values()]
         told = ", ".join(f"{kind}s {number(value)}" for kind, value in found.items())
@@ -202,8 +203,9 @@ def _table_67(records: Records) -> Verdict:
 def _table_L(records: Records) -> Verdict:
     rows = records["table_1"]
     fall = 100 * (_over_seeds(rows.U) - _over_seeds(rows.L))
+    fall = fall[np.isfinite(fall)]
     return Verdict(
-        outcome(bool((fall <= 15).all())),
+        outcome(len(fall) > 0 and bool((fall <= 15).all())),
         f"largest fall {number(float(np.nanmax(fall, initial=0)))} points",
         **spread(fall),
         of="fall in points over rows",

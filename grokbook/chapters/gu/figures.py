@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from grokbook import plotting
 from grokbook.chapters.gu import studies, theory
@@ -287,10 +287,12 @@ def holes(records: Records) -> Figure:
             if np.isfinite(rows[name].values).any():
                 plotting.dots(bottom, x, rows[name].values.T, color=color, label=label, marker=marker)
         bottom.set_xlabel(f"size {size} of the hole")
+        bottom.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for ax in (top, bottom):
             plotting.fraction_axis(ax, "test accuracy" if kind == "square" else "")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1.0)
-    axes[1, 1].legend(*axes[1, 1].get_legend_handles_labels(), loc="center left", borderaxespad=0.3)
+    names = {name: handle for ax in axes[1] for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(names.values(), names.keys(), loc="outside lower center", ncols=3, columnspacing=1.0)
     return figure
 
 
@@ -333,7 +335,7 @@ def hole_maps(records: Records) -> Figure:
     for (mask, right, against), run in zip(axes, shown, strict=True):
         trained, hole = studies.mask_of(record, run), studies.hole_of(record, run)
         correct = record.correct.values[run, -1]
-        _mask(mask, trained, f"{record.label.values[run]}: trained on")
+        _mask(mask, trained, str(record.label.values[run]))
         image = np.where(trained, np.nan, correct)
         right.set_facecolor("#c8dcea")
         plotting.heatmap(right, image, cmap="RdYlGn", limit=(-0.15, 1.15), labels=("j", "i"), title="test pairs right")
@@ -757,7 +759,7 @@ def same_class(records: Records) -> Figure:
 
 def _cube(ax: Any) -> None:
     """The unit cube and the surface x w u = 1 around its corner."""
-    ax.set_box_aspect((1, 1, 1), zoom=1.12)
+    ax.set_box_aspect((1, 1, 1), zoom=1.05)
     for a in (0, 1):
         for b in (0, 1):
             ax.plot([0, 1], [a, a], [b, b], color="#b9b9c2", lw=0.8)
@@ -771,11 +773,12 @@ def _cube(ax: Any) -> None:
     ax.set_xlim(0, 1.45)
     ax.set_ylim(0, 1.45)
     ax.set_zlim(0, 1.45)
-    for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "w"), (ax.zaxis, "u")):
+    for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "w"), (ax.zaxis, "")):
         axis.set_ticks([0, 0.5, 1])
         axis.set_label_text(name)
         axis.labelpad = -7
         axis.set_pane_color((1, 1, 1, 0))
+    ax.text(1.45, 1.45, 1.52, "u", ha="center")
     ax.tick_params(pad=-3, labelsize=8)
     ax.view_init(elev=18, azim=-52)
     ax.grid(False)
@@ -789,7 +792,7 @@ def flow(records: Records) -> Figure:
     """Fig. 8: the flow from a grid of starts, and how far from (1, 1, 1) trajectories end."""
     study = records["flow"]
     figure = Figure(figsize=(plotting.WIDTH, 3.3), layout="constrained")
-    grid = figure.add_gridspec(1, 2, width_ratios=(1.35, 1))
+    grid = figure.add_gridspec(1, 2, width_ratios=(1.5, 1))
     cube = figure.add_subplot(grid[0], projection="3d")
     _cube(cube)
     paths = theory.flow_path(FLOW_STARTS, np.linspace(0, 40, 81))
@@ -803,7 +806,7 @@ def flow(records: Records) -> Figure:
     histogram = figure.add_subplot(grid[1])
     histogram.hist(study.distance.values, bins=30, color=BLUE, lw=0)
     histogram.axvline(float(study.distance.mean()), color=INK, ls="--", lw=1.1)
-    histogram.set_xlabel("distance of the limit from (1, 1, 1)")
+    histogram.set_xlabel("distance from (1, 1, 1)")
     histogram.set_ylabel(f"of {study.sizes['start_']} random starts")
     histogram.set_title("b  where they end")
     return figure
@@ -874,7 +877,14 @@ def hole_frame(
     if record is not None:
         rows = _rows(record, kind)
         scale = p / record.attrs["p"]
-        right.plot(rows["size"] * scale, np.nanmedian(rows.U, 1), "o", color=ORANGE, ms=5, label="trained")
+        right.plot(
+            rows["size"] * scale,
+            [median(row) for row in rows.U.values],
+            "o",
+            color=ORANGE,
+            ms=5,
+            label=f"trained, p = {record.attrs['p']}",
+        )
     right.axvline(size, color=INK, lw=1.1)
     plotting.fraction_axis(right, "test accuracy")
     right.set_xlabel("size of the hole")
