@@ -183,9 +183,9 @@ def _gpu_seconds(step: Callable[[], object], count: int) -> float:
 
 
 def flops() -> dict[str, int]:
-    """Operations of a step of every shape in the book, for the page that plans with them."""
+    """Operations of a step of every shape in the book, for the page that plans with them; only new ones are counted."""
     runs = {planning.shape(run): run for one in planning.experiments().values() for run in one.runs}
-    return {name: planning.count_now(run) for name, run in sorted(runs.items())}
+    return {name: planning.flops(run) for name, run in sorted(runs.items())}
 
 
 def plot(found: list[dict[str, Any]], path: Path) -> None:
