@@ -69,9 +69,10 @@ def machine() -> Markdown:
         f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate is {peak:.0f} GFLOP/s on one "
         f"core; the floors were set where it was {PEAK_OF_FLOORS} GFLOP/s, and the calls and small products of a plain "
         "step weighed more. *Ratio at the peak* is what a step would reach whose products all ran at the best rate and "
-        f"that did nothing else. Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one for as many "
-        f"processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the size that is "
-        f"chosen take at least {blocks:.2f} times as many steps of a network in a second as single networks. {products}"
+        f"that did nothing else. Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one for as "
+        f"many processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the size that "
+        f"is chosen take at least {blocks:.2f} times as many steps of a network in a second as single networks. "
+        f"{products}"
     )
 
 
