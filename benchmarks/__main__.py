@@ -37,10 +37,8 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
     for workload in WORKLOADS:
         state = our_state(workload)
         products = {f"product {side}": step for side, step in clock.products().items()}
-        with torch.no_grad():
-            evaluate = lambda state=state: state.measure(())  # noqa: E731
         compared = {"ours": state.update, "fast": partial(fast, state), "plain": plain_step(workload), **products}
-        taken = clock.alternate(compared | {"evaluation": evaluate}, rounds)
+        taken = clock.alternate(compared | {"evaluation": partial(state.measure, ())}, rounds)
         peak, members = clock.peak(taken), workload.members
         ours = taken["ours"] / members
         flops = planning.count(state.update) / members
@@ -185,9 +183,9 @@ def _gpu_seconds(step: Callable[[], object], count: int) -> float:
 
 
 def flops() -> dict[str, int]:
-    """Operations of a step of every shape in the book, for the page that plans with them."""
+    """Operations of a step of every shape in the book, for the page that plans with them; only new ones are counted."""
     runs = {planning.shape(run): run for one in planning.experiments().values() for run in one.runs}
-    return {name: planning.count_now(run) for name, run in sorted(runs.items())}
+    return {name: planning.flops(run) for name, run in sorted(runs.items())}
 
 
 def plot(found: list[dict[str, Any]], path: Path) -> None:
@@ -206,6 +204,8 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
         ax.set(xlabel=one["size"], ylabel="ms", title=one["model"], xticks=x)
         ax.set_xticks([], minor=True)
         ax.set_xticklabels([f"{value:g}" for value in x])
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
         ax.legend(frameon=False, fontsize="small")
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
@@ -231,6 +231,11 @@ def main() -> None:
     kept = json.loads(path.read_text()) if path and path.exists() else {}
     kept |= {"machine": records.processor(), "torch": str(torch.__version__), "commit": records.commit()}
 
+    def save() -> None:
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(kept, indent=1) + "\n")
+
     if "steps" in wanted:
         print("A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:")
         kept |= {"steps": [], "rounding": rounding(None), "fast_rounding": rounding("fast")}
@@ -251,6 +256,7 @@ def main() -> None:
                 flush=True,
             )
         print(f"  Products err by {kept['rounding']:.0e}, fast ones by {kept['fast_rounding']:.0e}.")
+    save()
     if "blocks" in wanted:
         print("\nBlocks: time per member with so many side by side, and the block that is chosen:")
         kept["blocks"] = []
@@ -262,6 +268,7 @@ def main() -> None:
                 f"times as fast as singles, {row['chosen_against_best']:.0%} of the best",
                 flush=True,
             )
+    save()
     if "processes" in wanted:
         print("\nTwo processes against one:")
         kept["processes"] = []
@@ -272,6 +279,7 @@ def main() -> None:
                 f"themselves, {row['by_processor_seconds']:.2f}x by processor seconds",
                 flush=True,
             )
+    save()
     if "growth" in wanted:
         print("\nHow the time of a step grows, and how the products alone do:")
         kept["growth"] = []
@@ -282,6 +290,7 @@ def main() -> None:
                 f"exponent {row['exponent']:.2f}, products alone {row['expected']:.2f}",
                 flush=True,
             )
+    save()
     if "gpu" in wanted and torch.cuda.is_available():
         print(f"\n{torch.cuda.get_device_name()}: member-steps per second")
         kept["gpu"] = list(gpu(given.rounds))
@@ -293,16 +302,14 @@ def main() -> None:
             )
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
+    save()
     if "flops" in wanted and given.out:
         counted = flops()
         given.out.mkdir(parents=True, exist_ok=True)
         (given.out / "flops.json").write_text(json.dumps(counted, indent=0) + "\n")
         print(f"\nCounted the operations of {len(counted)} shapes of step.")
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(kept, indent=1) + "\n")
-        if "growth" in kept:
-            plot(kept["growth"], path.with_name("growth.png"))
+    if path and "growth" in kept:
+        plot(kept["growth"], path.with_name("growth.png"))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from grokbook import planning, records, runner
 from grokbook.claims import Table, plain_table
 from grokbook.page import Markdown
 
+PEAK_OF_FLOORS = 174  # GFLOP/s of the core on which floors and aims were set
+
 
 @cache
 def measured() -> dict[str, Any]:
@@ -39,7 +41,7 @@ def speed() -> Table:
 
 
 def _ms(value: float) -> str:
-    return f"{value:.3g} ms"
+    return f"{value:.3g}&nbsp;ms"
 
 
 def _against(value: float, floor: float, aim: float, form: str) -> str:
@@ -65,10 +67,12 @@ def machine() -> Markdown:
         )
     return Markdown(
         f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate is {peak:.0f} GFLOP/s on one "
-        "core. *Ratio at the peak* is what a step would reach whose products all ran at that rate and that did nothing "
-        f"else. Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one for as many processor "
-        f"seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the size that is chosen take "
-        f"at least {blocks:.2f} times as many steps of a network in a second as single networks. {products}"
+        f"core; the floors were set where it was {PEAK_OF_FLOORS} GFLOP/s, and the calls and small products of a plain "
+        "step weighed more. *Ratio at the peak* is what a step would reach whose products all ran at the best rate and "
+        f"that did nothing else. Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one for as "
+        f"many processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the size that "
+        f"is chosen take at least {blocks:.2f} times as many steps of a network in a second as single networks. "
+        f"{products}"
     )
 
 
@@ -99,7 +103,8 @@ def _gpu(tflops: float, launch_ms: float) -> planning.Machine:
 
 
 def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
-    """Every experiment: networks, steps, operations, measured core hours where there is a record, planned hours."""
+    """Every experiment: networks, their steps together, operations, core hours as planned and as measured where there
+    is a record, and the plan for GPUs."""
     core, gpu = _core(), _gpu(gpu_tflops, launch_ms)
     rows = []
     for name, experiment in planning.experiments().items():
@@ -111,16 +116,16 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
         planned = [planning.makespan(planning.shard_seconds([experiment], gpu, n), n) for n in workers]
         rows.append(
             [
-                name,
+                name.replace("/", "/<wbr>").replace("_", "_<wbr>"),
                 f"{len(experiment.runs):,}",
-                f"{experiment.member_steps:,}",
-                f"{work / 1e15:.2g}",
+                _short(experiment.member_steps),
+                f"{work / 1e15:,.0f}" if work > 1e16 else f"{work / 1e15:.2g}",
                 _hours(work / core.rate),
                 spent,
                 *map(_hours, planned),
             ]
         )
-    head = ("Experiment", "Networks", "Steps in all", "PFLOP", "One core", "Measured", *map(_gpus, workers))
+    head = ("Experiment", "Nets", "Steps", "PFLOP", "1 core", "Measured", *map(_gpus, workers))
     return plain_table(head, rows, "What each experiment takes at the paper's settings")
 
 
@@ -154,8 +159,16 @@ def _gpus(count: int) -> str:
     return f"{count:,} GPU{'s' if count > 1 else ''}"
 
 
+def _short(count: int) -> str:
+    """A number of steps to two digits, as 25 k or 3.1 M."""
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.{0 if count >= 10 * size else 1}f}&nbsp;{unit}"
+    return str(count)
+
+
 def _hours(seconds: float) -> str:
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 1.5 * size:
-            return f"{seconds / size:,.{0 if seconds > 10 * size else 1}f} {unit}"
-    return f"{seconds:.2g} s"
+            return f"{seconds / size:,.{0 if seconds > 10 * size else 1}f}&nbsp;{unit}"
+    return f"{seconds:.2g}&nbsp;s"
