@@ -125,6 +125,16 @@ def percent(value: float | None) -> str:
     return f"{100 * value:.3g} %".replace("-", "−")
 
 
+class Markdown:
+    """Text that notebooks and pages render as Markdown."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True)
 class Table:
     """An HTML table of claims and verdicts; notebooks and pages show it as it is."""

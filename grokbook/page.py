@@ -15,19 +15,10 @@ import xarray as xr
 
 from grokbook import claims as claims_module
 from grokbook import plotting, runner
+from grokbook.claims import Markdown
 from grokbook.experiment import Experiment
 
 Study = Callable[[], xr.Dataset | None]
-
-
-class Markdown:
-    """Text that notebooks and pages render as Markdown."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def _repr_markdown_(self) -> str:
-        return self.text
 
 
 class Page(Mapping[str, xr.Dataset]):

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from grokbook import planning, records, runner
-from grokbook.claims import Table, plain_table
-from grokbook.page import Markdown
+from grokbook.claims import Markdown, Table, plain_table
 
 PEAK_OF_FLOORS = 174  # GFLOP/s of the core on which floors and aims were set
 
