@@ -197,6 +197,7 @@ def test_where_there_is_no_terminal_a_line_a_minute_goes_to_the_log_and_none_to_
     where, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(runner, "LINE_SECONDS", 0.01)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have imported it
     told = tmp_path / "progress.txt"
     if where == "page":
         monkeypatch.setenv("GROKBOOK_PROGRESS", str(told))
