@@ -636,7 +636,7 @@ def polynomial_variants(records: Records) -> Figure:
     plotting.fraction_axis(ax, "test accuracy")
     _steps_axis(ax, log=True)
     ax.set_title(studies.pretty(first))
-    plotting.legend(ax, loc="lower right")
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
