@@ -88,6 +88,24 @@ class Claim:
         return replace(verdict, reduced=verdict.reduced or reduced)
 
 
+Check = Callable[[Records], Verdict]
+
+
+def entering(claims: list[Claim]) -> Callable[..., Callable[[Check], Check]]:
+    """The decorator with which a chapter enters its checks into ``claims``, in the order in which they are written."""
+
+    def claim(
+        id: str, figure: str, statement: str, *, expected: str, criterion: str, needs: tuple[str, ...] = ()
+    ) -> Callable[[Check], Check]:
+        def register(check: Check) -> Check:
+            claims.append(Claim(id, figure, statement, expected, criterion, needs, check))
+            return check
+
+        return register
+
+    return claim
+
+
 def spread(values: ArrayLike) -> dict[str, Any]:
     """``n``, ``median``, ``low`` and ``high`` of the finite values, as keywords of ``Verdict``."""
     known = np.asarray(values, float).ravel()
@@ -133,6 +151,19 @@ class Markdown:
 
     def _repr_markdown_(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Text made from records.
+
+    Args:
+        write: records -> text.
+        needs: names of the records and studies it reads.
+    """
+
+    write: Callable[[Records], str]
+    needs: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import functools
 import io
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook.claims import Records
 from grokbook.records import ROOT
 
 WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
@@ -73,6 +75,21 @@ RC: Any = {
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of a chapter.
+
+    Args:
+        draw: records -> figure.
+        needs: names of the experiments and studies it reads.
+        paper: the paper's figure, or "" where the paper has none.
+    """
+
+    draw: Callable[[Records], Figure]
+    needs: tuple[str, ...] = ()
+    paper: str = ""
 
 
 def styled(draw: F) -> F:

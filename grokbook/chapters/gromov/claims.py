@@ -6,8 +6,6 @@ Bounds come from an independent numpy computation of the same networks, made bef
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -15,22 +13,10 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.gromov import studies
 from grokbook.chapters.gromov.studies import median
-from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
+from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
 
-Check = Callable[[Records], Verdict]
 CLAIMS: list[Claim] = []
-
-
-def claim(
-    id: str, figure: str, statement: str, *, expected: str, criterion: str, needs: tuple[str, ...]
-) -> Callable[[Check], Check]:
-    """Decorator: enter a check into ``CLAIMS``."""
-
-    def register(check: Check) -> Check:
-        CLAIMS.append(Claim(id, figure, statement, expected, criterion, needs, check))
-        return check
-
-    return register
+claim = entering(CLAIMS)
 
 
 def _degrees(values: NDArray) -> NDArray:

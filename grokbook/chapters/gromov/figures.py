@@ -6,8 +6,7 @@ paper's; the others go beyond it. Bands go from the lowest to the highest seed, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -886,46 +885,31 @@ def delta_frame(p: int, width: int, seed: int = 0) -> Figure:
 # ------------------------------------------------------------------------------------------------------------ register
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure of the chapter.
-
-    Args:
-        draw: records -> figure.
-        needs: names of the experiments and studies it reads.
-        paper: the paper's figure, or "" where the paper has none.
-    """
-
-    draw: Callable[[Records], Figure]
-    needs: tuple[str, ...]
-    paper: str = ""
-
-
-FIGURES: dict[str, Drawn] = {
-    "fig1": Drawn(dynamics, ("learning_curves",), "1"),
-    "scalings": Drawn(scalings, ("learning_curves", "printed_scaling", "printed_scaling_plain")),
-    "interference": Drawn(interference, ("analytic", "profile")),
-    "fig2": Drawn(maps, ("learning_curves",), "2"),
-    "lines": Drawn(lines, ("learning_curves", "line_shares")),
-    "fig3": Drawn(phases, ("learning_curves", "adamw_curves"), "3"),
-    "phase_controls": Drawn(phase_controls, ("phase_controls",)),
-    "phase_noise": Drawn(phase_noise, ("phase_noise",)),
-    "fig4a": Drawn(data_fraction, ("data_fraction",), "4a"),
-    "fig4b": Drawn(width_scaling, ("width_scaling", "analytic_widths"), "4b"),
-    "critical_fraction": Drawn(critical_fraction, ("critical_fraction",)),
-    "regularisers": Drawn(regularisers, ("regularisers",)),
-    "fig5": Drawn(activations, ("activations",), "5"),
-    "activations_beyond": Drawn(activations_beyond, ("activations", "odd_activations", "scaled_gelu")),
-    "fig6": Drawn(ipr, ("adamw_curves",), "6"),
-    "ipr_definitions": Drawn(ipr_definitions, ("ipr", "adamw_curves")),
-    "fig7": Drawn(squared_sum, ("modular_functions",), "7"),
-    "roots": Drawn(roots, ("branches",)),
-    "fig8": Drawn(sum_of_squares, ("modular_functions",), "8"),
-    "fig9": Drawn(product, ("modular_functions",), "9"),
-    "product_solution": Drawn(product_solution, ("product",)),
-    "fig10": Drawn(polynomials, ("polynomials",), "10"),
-    "polynomial_variants": Drawn(polynomial_variants, ("polynomials",)),
-    "fig11": Drawn(transformer_maps, ("transformer",), "11"),
-    "fig12": Drawn(attention_curves, ("attention_curves",), "12"),
-    "fig13": Drawn(attention_heads, ("attention_heads",), "13"),
+FIGURES: dict[str, plotting.Drawn] = {
+    "fig1": plotting.Drawn(dynamics, ("learning_curves",), "1"),
+    "scalings": plotting.Drawn(scalings, ("learning_curves", "printed_scaling", "printed_scaling_plain")),
+    "interference": plotting.Drawn(interference, ("analytic", "profile")),
+    "fig2": plotting.Drawn(maps, ("learning_curves",), "2"),
+    "lines": plotting.Drawn(lines, ("learning_curves", "line_shares")),
+    "fig3": plotting.Drawn(phases, ("learning_curves", "adamw_curves"), "3"),
+    "phase_controls": plotting.Drawn(phase_controls, ("phase_controls",)),
+    "phase_noise": plotting.Drawn(phase_noise, ("phase_noise",)),
+    "fig4a": plotting.Drawn(data_fraction, ("data_fraction",), "4a"),
+    "fig4b": plotting.Drawn(width_scaling, ("width_scaling", "analytic_widths"), "4b"),
+    "critical_fraction": plotting.Drawn(critical_fraction, ("critical_fraction",)),
+    "regularisers": plotting.Drawn(regularisers, ("regularisers",)),
+    "fig5": plotting.Drawn(activations, ("activations",), "5"),
+    "activations_beyond": plotting.Drawn(activations_beyond, ("activations", "odd_activations", "scaled_gelu")),
+    "fig6": plotting.Drawn(ipr, ("adamw_curves",), "6"),
+    "ipr_definitions": plotting.Drawn(ipr_definitions, ("ipr", "adamw_curves")),
+    "fig7": plotting.Drawn(squared_sum, ("modular_functions",), "7"),
+    "roots": plotting.Drawn(roots, ("branches",)),
+    "fig8": plotting.Drawn(sum_of_squares, ("modular_functions",), "8"),
+    "fig9": plotting.Drawn(product, ("modular_functions",), "9"),
+    "product_solution": plotting.Drawn(product_solution, ("product",)),
+    "fig10": plotting.Drawn(polynomials, ("polynomials",), "10"),
+    "polynomial_variants": plotting.Drawn(polynomial_variants, ("polynomials",)),
+    "fig11": plotting.Drawn(transformer_maps, ("transformer",), "11"),
+    "fig12": plotting.Drawn(attention_curves, ("attention_curves",), "12"),
+    "fig13": plotting.Drawn(attention_heads, ("attention_heads",), "13"),
 }

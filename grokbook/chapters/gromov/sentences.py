@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from grokbook.chapters.gromov import studies
 from grokbook.chapters.gromov.studies import median
-from grokbook.claims import Records, number, percent
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """Text made from records.
-
-    Args:
-        write: records -> text.
-        needs: names of the records and studies it reads.
-    """
-
-    write: Callable[[Records], str]
-    needs: tuple[str, ...]
+from grokbook.claims import Records, Sentence, number, percent
 
 
 def dynamics(records: Records) -> str:

@@ -17,24 +17,12 @@ import xarray as xr
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
 from grokbook.chapters.gu.studies import Array, last, never_median, reached, regular_steps
-from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
+from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median
 from grokbook.records import conditions, select
 
-Check = Callable[[Records], Verdict]
 CLAIMS: list[Claim] = []
-
-
-def claim(
-    id: str, figure: str, statement: str, *, expected: str, criterion: str, needs: tuple[str, ...]
-) -> Callable[[Check], Check]:
-    """Decorator: enter a check into ``CLAIMS``."""
-
-    def register(check: Check) -> Check:
-        CLAIMS.append(Claim(id, figure, statement, expected, criterion, needs, check))
-        return check
-
-    return register
+claim = entering(CLAIMS)
 
 
 def at_step(value: float) -> str:

@@ -6,8 +6,7 @@ the highest seed, thick lines are medians.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -970,46 +969,32 @@ def embedding_alt(record: xr.Dataset, snapshot: int, run: int = 0) -> str:
 # ---------------------------------------------------------------------------------------------------------- register
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure of the chapter.
-
-    Args:
-        draw: records -> figure.
-        needs: names of the experiments and studies it reads.
-        paper: the figures or tables of the 2025 paper, or, after "earlier", of the version before it; "" for none.
-    """
-
-    draw: Callable[[Records], Figure]
-    needs: tuple[str, ...]
-    paper: str = ""
-
-
-FIGURES: dict[str, Drawn] = {
-    "concept": Drawn(concept, (), "1"),
-    "task": Drawn(task, (), "earlier 2"),
-    "base": Drawn(base, ("base",), "6.1"),
-    "fig3": Drawn(masks, ("masks",), "3"),
-    "table1": Drawn(holes, ("table_1",), "Table 1"),
-    "hole_curves": Drawn(hole_curves, ("holes",), "Table 1"),
-    "hole_maps": Drawn(hole_maps, ("holes",)),
-    "same_class": Drawn(same_class, ("same_class",)),
-    "fig4": Drawn(fractions, ("fractions",), "4"),
-    "dnn": Drawn(dnn, ("dnn",)),
-    "fig5": Drawn(primes, ("base",), "5"),
-    "special": Drawn(special, ("special",)),
-    "spectrum": Drawn(spectrum, ("base", "circles")),
-    "overlap": Drawn(overlap, ("overlap",), "earlier 3"),
-    "fig20": Drawn(toeplitz, ("toeplitz",), "20"),
-    "fig2": Drawn(layers, ("layers",), "2"),
-    "fig9": Drawn(widths, ("width_apart", "width_shared"), "9"),
-    "fig10": Drawn(width_ceiling, ("width_ceiling",), "10"),
-    "fig11": Drawn(width_boundary, ("width_boundary",), "11"),
-    "fig12to19": Drawn(operations, ("operations",), "12 to 19"),
-    "positions": Drawn(positions, ("positions",), "earlier 19 to 21"),
-    "seeds_apart": Drawn(seeds_apart, ("seeds_apart",), "earlier 22"),
-    "diameters": Drawn(diameters, ("diameters",), "earlier appendix F"),
-    "coverage": Drawn(coverage, ("coverage",)),
-    "fig8": Drawn(flow, ("flow",), "8"),
-    "separability": Drawn(separability, ("separability",)),
+# what is drawn, from what, and the figures or tables of the 2025 paper or, after "earlier", of the version before it
+FIGURES: dict[str, plotting.Drawn] = {
+    "concept": plotting.Drawn(concept, (), "1"),
+    "task": plotting.Drawn(task, (), "earlier 2"),
+    "base": plotting.Drawn(base, ("base",), "6.1"),
+    "fig3": plotting.Drawn(masks, ("masks",), "3"),
+    "table1": plotting.Drawn(holes, ("table_1",), "Table 1"),
+    "hole_curves": plotting.Drawn(hole_curves, ("holes",), "Table 1"),
+    "hole_maps": plotting.Drawn(hole_maps, ("holes",)),
+    "same_class": plotting.Drawn(same_class, ("same_class",)),
+    "fig4": plotting.Drawn(fractions, ("fractions",), "4"),
+    "dnn": plotting.Drawn(dnn, ("dnn",)),
+    "fig5": plotting.Drawn(primes, ("base",), "5"),
+    "special": plotting.Drawn(special, ("special",)),
+    "spectrum": plotting.Drawn(spectrum, ("base", "circles")),
+    "overlap": plotting.Drawn(overlap, ("overlap",), "earlier 3"),
+    "fig20": plotting.Drawn(toeplitz, ("toeplitz",), "20"),
+    "fig2": plotting.Drawn(layers, ("layers",), "2"),
+    "fig9": plotting.Drawn(widths, ("width_apart", "width_shared"), "9"),
+    "fig10": plotting.Drawn(width_ceiling, ("width_ceiling",), "10"),
+    "fig11": plotting.Drawn(width_boundary, ("width_boundary",), "11"),
+    "fig12to19": plotting.Drawn(operations, ("operations",), "12 to 19"),
+    "positions": plotting.Drawn(positions, ("positions",), "earlier 19 to 21"),
+    "seeds_apart": plotting.Drawn(seeds_apart, ("seeds_apart",), "earlier 22"),
+    "diameters": plotting.Drawn(diameters, ("diameters",), "earlier appendix F"),
+    "coverage": plotting.Drawn(coverage, ("coverage",)),
+    "fig8": plotting.Drawn(flow, ("flow",), "8"),
+    "separability": plotting.Drawn(separability, ("separability",)),
 }

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
 from grokbook.chapters.gu.studies import last, never_median, reached
-from grokbook.claims import Records, number, percent
+from grokbook.claims import Records, Sentence, number, percent
 from grokbook.measures import median
 from grokbook.records import select
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """Text made from records.
-
-    Args:
-        write: records -> text.
-        needs: names of the records and studies it reads.
-    """
-
-    write: Callable[[Records], str]
-    needs: tuple[str, ...]
 
 
 def base(records: Records) -> str:

@@ -6,8 +6,6 @@ paper, from the step counts that its authors released, and from an independent n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -16,26 +14,14 @@ from grokbook import measures
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import FAST_DECODER, FAST_EMBEDDINGS, LARGE, SLOW_DECODER, USUAL
 from grokbook.chapters.liu.phases import PHASES
-from grokbook.claims import Claim, Records, Verdict, number, outcome, percent, spread
+from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median
 from grokbook.records import conditions, select
 
-Check = Callable[[Records], Verdict]
 CLAIMS: list[Claim] = []
+claim = entering(CLAIMS)
 
 C, G, M, X = range(4)  # codes of PHASES
-
-
-def claim(
-    id: str, figure: str, statement: str, *, expected: str, criterion: str, needs: tuple[str, ...] = ()
-) -> Callable[[Check], Check]:
-    """Decorator: enter a check into ``CLAIMS``."""
-
-    def register(check: Check) -> Check:
-        CLAIMS.append(Claim(id, figure, statement, expected, criterion, needs, check))
-        return check
-
-    return register
 
 
 def _at(study: xr.Dataset, name: str, size: int) -> NDArray:

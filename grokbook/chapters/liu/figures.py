@@ -6,8 +6,7 @@ paper's; the others go beyond it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -1314,58 +1313,43 @@ def cell_alt(records: Records, name: str, row: int, column: int) -> str:
     return f"A cell of {phase}: training samples at step {times[0]}, held-out ones at step {times[1]}."
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """One figure of the chapter.
-
-    Args:
-        draw: records -> figure.
-        needs: names of the records and studies it reads.
-        paper: the paper's number, or "" for what goes beyond it.
-    """
-
-    draw: Callable[[Records], Figure]
-    needs: tuple[str, ...] = ()
-    paper: str = ""
-
-
 DIAGRAMS = tuple(studies.PANEL_TITLES)
-FIGURES: dict[str, Drawn] = {
-    "fig1": Drawn(ring, ("ring",), "1"),
-    "fig2": Drawn(planes, ("planes",), "2"),
-    "fig3": Drawn(accuracy, ("fractions",), "3"),
-    "fig4a": Drawn(unique, ("ideal",), "4a"),
-    "fig4b": Drawn(structure_times, ("structure_times", "ideal"), "4b"),
-    "fig4cd": Drawn(trajectories, ("trajectory",), "4cd"),
-    "fig5a": Drawn(rate, ("ideal",), "5a"),
-    "fig5b": Drawn(theory_and_network_times, ("structure_times",), "5b"),
-    "fig6": Drawn(phase_diagrams, DIAGRAMS, "6"),
-    "fig6_steps": Drawn(phase_steps, DIAGRAMS),
-    "fig6_splits": Drawn(phase_splits, tuple(f"{name}_splits" for name in DIAGRAMS)),
-    "fig7a": Drawn(effective_dimension, ("ring",), "7a"),
-    "fig7b": Drawn(dropout_times, ("dropout_times",), "7b"),
-    "fig7c": Drawn(phases_transformer, ("phases_transformer",), "7c"),
-    "fig8a": Drawn(image_curves, ("image_curves",), "8a"),
-    "fig8b": Drawn(image_phases, ("image_phases",), "8b"),
-    "fig9": Drawn(curriculum, (), "9"),
-    "fig10": Drawn(ideal_and_real, ("fractions", "ideal"), "10"),
-    "fig11": Drawn(hierarchy, (), "11"),
-    "fig12": Drawn(four_symbols, ("four_symbols",), "12"),
-    "fig13": Drawn(phases_batch, ("phases_batch",), "13"),
-    "fig14": Drawn(phases_scale, ("phases_scale",), "14"),
-    "fig15": Drawn(phases_decay, ("phases_decay",), "15"),
-    "fig16": Drawn(deduction, ("deduction",), "16"),
-    "fig17": Drawn(group_hexagon, ("group_fractions",), "17"),
-    "fig18": Drawn(group_fractions, ("group_fractions",), "18"),
-    "fig19": Drawn(class_features, ("class_features",), "19"),
-    "fig20": Drawn(image_sizes, ("image_sizes",), "20"),
-    "fig21": Drawn(initial_structure, ("ring",), "21"),
-    "fig22": Drawn(few_components, ("component_accuracy",), "22"),
-    "transition": Drawn(transition, ("transition",)),
-    "conservation": Drawn(conservation, ("conservation",)),
-    "attraction": Drawn(attraction, ("attraction",)),
-    "spectra": Drawn(spectra, ("spectra",)),
-    "image_norms": Drawn(image_norms, ("image_curves",)),
-    "critical_sizes": Drawn(critical_sizes, ("critical_sizes", "transition")),
-    "dimensions": Drawn(dimensions, ("dimensions", "useless_dimensions")),
+FIGURES: dict[str, plotting.Drawn] = {
+    "fig1": plotting.Drawn(ring, ("ring",), "1"),
+    "fig2": plotting.Drawn(planes, ("planes",), "2"),
+    "fig3": plotting.Drawn(accuracy, ("fractions",), "3"),
+    "fig4a": plotting.Drawn(unique, ("ideal",), "4a"),
+    "fig4b": plotting.Drawn(structure_times, ("structure_times", "ideal"), "4b"),
+    "fig4cd": plotting.Drawn(trajectories, ("trajectory",), "4cd"),
+    "fig5a": plotting.Drawn(rate, ("ideal",), "5a"),
+    "fig5b": plotting.Drawn(theory_and_network_times, ("structure_times",), "5b"),
+    "fig6": plotting.Drawn(phase_diagrams, DIAGRAMS, "6"),
+    "fig6_steps": plotting.Drawn(phase_steps, DIAGRAMS),
+    "fig6_splits": plotting.Drawn(phase_splits, tuple(f"{name}_splits" for name in DIAGRAMS)),
+    "fig7a": plotting.Drawn(effective_dimension, ("ring",), "7a"),
+    "fig7b": plotting.Drawn(dropout_times, ("dropout_times",), "7b"),
+    "fig7c": plotting.Drawn(phases_transformer, ("phases_transformer",), "7c"),
+    "fig8a": plotting.Drawn(image_curves, ("image_curves",), "8a"),
+    "fig8b": plotting.Drawn(image_phases, ("image_phases",), "8b"),
+    "fig9": plotting.Drawn(curriculum, (), "9"),
+    "fig10": plotting.Drawn(ideal_and_real, ("fractions", "ideal"), "10"),
+    "fig11": plotting.Drawn(hierarchy, (), "11"),
+    "fig12": plotting.Drawn(four_symbols, ("four_symbols",), "12"),
+    "fig13": plotting.Drawn(phases_batch, ("phases_batch",), "13"),
+    "fig14": plotting.Drawn(phases_scale, ("phases_scale",), "14"),
+    "fig15": plotting.Drawn(phases_decay, ("phases_decay",), "15"),
+    "fig16": plotting.Drawn(deduction, ("deduction",), "16"),
+    "fig17": plotting.Drawn(group_hexagon, ("group_fractions",), "17"),
+    "fig18": plotting.Drawn(group_fractions, ("group_fractions",), "18"),
+    "fig19": plotting.Drawn(class_features, ("class_features",), "19"),
+    "fig20": plotting.Drawn(image_sizes, ("image_sizes",), "20"),
+    "fig21": plotting.Drawn(initial_structure, ("ring",), "21"),
+    "fig22": plotting.Drawn(few_components, ("component_accuracy",), "22"),
+    "transition": plotting.Drawn(transition, ("transition",)),
+    "conservation": plotting.Drawn(conservation, ("conservation",)),
+    "attraction": plotting.Drawn(attraction, ("attraction",)),
+    "spectra": plotting.Drawn(spectra, ("spectra",)),
+    "image_norms": plotting.Drawn(image_norms, ("image_curves",)),
+    "critical_sizes": plotting.Drawn(critical_sizes, ("critical_sizes", "transition")),
+    "dimensions": plotting.Drawn(dimensions, ("dimensions", "useless_dimensions")),
 }

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, LARGE
 from grokbook.chapters.liu.phases import PHASES
-from grokbook.claims import Records, number, percent
+from grokbook.claims import Records, Sentence, number, percent
 from grokbook.measures import median
 from grokbook.records import select
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """Text made from records.
-
-    Args:
-        write: records -> text.
-        needs: names of the records and studies it reads.
-    """
-
-    write: Callable[[Records], str]
-    needs: tuple[str, ...]
 
 
 def unique(records: Records) -> str:
