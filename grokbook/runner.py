@@ -7,6 +7,7 @@ run it: this process, worker processes, or a Dask cluster. What is done is what 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import multiprocessing
 import os
@@ -33,6 +34,8 @@ LARGEST_BLOCK = 16  # on a CPU, stacks beyond this gained nothing for the smalle
 COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
 TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
 CONNECT_SECONDS = 10.0  # to a scheduler
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+LARGEST_KEPT = 2**25  # bytes of a freed array that the process keeps; glibc takes no more
 LINE_SECONDS = 60.0  # between two lines of progress where there is no terminal
 
 
@@ -276,7 +279,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
         raise ValueError("this worker has another version of grokbook than whoever asked")
     if _is_done(shard, part.parent):
         return path
-    torch_threads(1)
+    settle(1)
     before = time.monotonic(), -1
 
     def beat(step: int, numbers: dict[str, float]) -> None:
@@ -357,7 +360,6 @@ def _begin_worker(number: int) -> None:
     """Train in one thread, and end when whoever asked is gone: the same command then continues from the checkpoint."""
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)  # one each
-    torch_threads(1)
     parent = os.getppid()
 
     def watch() -> None:
@@ -368,11 +370,18 @@ def _begin_worker(number: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def torch_threads(count: int) -> None:
-    """Workers share the cores by number, never by threads: two threads on a busy machine are slower than one."""
+def settle(threads: int) -> None:
+    """Make this process one that trains.
+
+    Workers share the cores by number, never by threads: two threads on a busy machine are slower than one. And glibc
+    would hand each step's activations back to the kernel, only to fault them in again: a tenth of a transformer's step.
+    """
     from grokbook.lazy import torch
 
-    torch.set_num_threads(count)
+    torch.set_num_threads(threads)
+    if keep := getattr(ctypes.CDLL(None), "mallopt", None):
+        keep(M_MMAP_THRESHOLD, LARGEST_KEPT)
+        keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
 
 
 @contextlib.contextmanager
