@@ -435,6 +435,8 @@ class Progress:
 
     def __init__(self, experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> None:
         self.experiment, self.shards, self.folder = experiment, shards, folder
+        # Of a step of one member, for the members of one experiment differ in size.
+        self.weights = [_cost(shard) / sum(run.steps for run in shard.runs) for shard in shards]
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -465,9 +467,9 @@ class Progress:
 
     def line(self) -> str:
         """How it stands. The time left is what it takes if no member leaves early."""
-        done, left, rate, now = 0, 0, 0.0, time.time()
+        done, left, rate, pace, now = 0, 0.0, 0.0, 0.0, time.time()
         accuracies = []
-        for shard in self.shards:
+        for shard, weight in zip(self.shards, self.weights, strict=True):
             members, steps = len(shard.runs), shard.runs[0].steps
             path = _part(shard, self.folder)
             try:
@@ -479,15 +481,16 @@ class Progress:
                 done += members
                 continue
             done += members - beat["members"]
-            left += beat["members"] * (steps - beat["step"])
+            left += weight * beat["members"] * (steps - beat["step"])
             if age < LINE_SECONDS:  # else nobody is at it
                 rate += beat["rate"]
+                pace += weight * beat["rate"]
                 if {"train_accuracy", "test_accuracy"} <= beat.keys():
                     accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
         words = [f"{done} of {len(self.experiment.runs)} members done"]
         if rate:
             most = "at most " if self.experiment.stop else ""
-            words += [f"{rate:,.0f} steps/s", f"{most}{_duration(left / rate)} left"]
+            words += [f"{rate:,.0f} steps/s", f"{most}{_duration(left / pace)} left"]
         if accuracies:
             train_accuracy, test_accuracy = np.nanmean(accuracies, 0)
             words.append(f"accuracy {train_accuracy:.2f} train, {test_accuracy:.2f} test")

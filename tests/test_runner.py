@@ -185,6 +185,16 @@ def test_the_line_of_progress_counts_members_steps_and_what_is_left(tmp_path):
     assert "at most 8 s left" in progress(tmp_path, ["done", beat, None], Stop()).line()
 
 
+def test_the_time_left_weighs_the_steps_of_smaller_members(tmp_path):
+    wide, narrow = (tiny("test/line", steps=100, width=width).select([0]) for width in (40, 20))
+    runner._part(wide, tmp_path).with_suffix(".progress").write_text('{"step": 40, "rate": 20, "members": 1}')
+    whole = dataclasses.replace(wide, runs=wide.runs + narrow.runs)
+    # 60 wide steps and 100 that cost half as much, at 20 wide steps a second
+    half = narrow.runs[0].model.floats_per_sample / wide.runs[0].model.floats_per_sample
+    seconds = (60 + 100 * half) / 20
+    assert f", {seconds:.0f} s left" in runner.Progress(whole, [wide, narrow], tmp_path).line()
+
+
 def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
     line = progress(tmp_path, [{"step": 40, "rate": 20.0, "members": 1}, None, None])
     old = next(tmp_path.glob("*.progress"))
