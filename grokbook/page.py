@@ -111,8 +111,12 @@ class Page(Mapping[str, xr.Dataset]):
         return runner.obtain(within[0], device=self.device)
 
     def command(self, name: str) -> str:
-        """What to type to make a missing record."""
+        """What to type to make a missing record; at other settings than the paper's, what to add to the parameters."""
         if name in self.experiments:
+            cost = self.cost(self.experiments[name])
+            if name not in self.committed and cost > self.budget:
+                step = 10.0 ** (np.floor(np.log10(cost)) - 1)
+                return f"budget={step * np.ceil(cost / step):g}"
             return f"python -m grokbook train {self.chapter}/{name}"
         return "; ".join(self.command(one) for one in self.made_of.get(name, ()) if one not in self)
 
@@ -128,7 +132,7 @@ class Page(Mapping[str, xr.Dataset]):
         missing = [name for name in drawn.needs if name not in self]
         if missing:
             trained = list(dict.fromkeys(filter(None, map(self.command, missing))))
-            why = "Not trained here. The command is\n" + "\n".join(trained) if trained else "Not defined for this p."
+            why = "Not trained here. To train it:\n" + "\n".join(trained) if trained else "Not defined for this p."
             return plotting.placeholder(why)
         figure = drawn.draw(self)
         if os.environ.get("GROKBOOK_FIGURES"):
@@ -191,7 +195,7 @@ class Page(Mapping[str, xr.Dataset]):
         return Markdown("\n".join(lines))
 
     def records_table(self) -> claims_module.Table:
-        """Where every record of the page comes from, and how to make it."""
+        """Where every record of the page comes from, and how to make it. Reduced settings stand at their figures."""
         rows = []
         for name in self.experiments:
             record = self.get(name, None)
@@ -199,14 +203,11 @@ class Page(Mapping[str, xr.Dataset]):
             if record is None:
                 rows.append([name, self.sources[name], "–", "–", "–", "–", "–", "–", command])
                 continue
-            scale = record.attrs["scale"]
-            if scale == "reduced":
-                scale = f"reduced: {settings_of(record)}; full: {settings(self.experiments[name].runs)}"
             rows.append(
                 [
                     name,
                     self.sources[name],
-                    scale,
+                    record.attrs["scale"],
                     str(record.sizes["run"]),
                     str(len(np.unique(record.seed.values))),
                     record.attrs["machine"],
@@ -222,19 +223,14 @@ class Page(Mapping[str, xr.Dataset]):
 def describe(record: xr.Dataset) -> str:
     """The settings of a record as a phrase: sizes, then optimizers with their steps, then seeds."""
     seeds = len(np.unique(record.seed.values))
-    words = f"{settings_of(record)}; {seeds} seed{'s' if seeds > 1 else ''}"
+    columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
+    words = f"{_phrase(columns)}; {seeds} seed{'s' if seeds > 1 else ''}"
     runs = record.sizes["run"]
     return words if runs == seeds else f"{words}, {runs} networks in all"
 
 
-def settings_of(record: xr.Dataset) -> str:
-    """Sizes and training of a record's runs."""
-    columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
-    return _phrase(columns)
-
-
 def settings(runs: Sequence[Any]) -> str:
-    """The same from the runs themselves."""
+    """Sizes and training of runs that have no record."""
     from grokbook.experiment import coordinates
 
     return _phrase({name: np.array(values) for name, values in coordinates(runs).items()})

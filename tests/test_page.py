@@ -83,12 +83,19 @@ def test_studies_are_computed_and_may_have_no_meaning(make):
 
 
 def test_missing_records_leave_a_placeholder_a_command_and_an_untested_claim(make):
-    here = make(cost=lambda experiment: 3.0, budget=2.0)
+    here = make(cost=lambda experiment: 3.0, budget=2.0, committed=["curves"])
     command = "python -m grokbook train test/curves"
     assert command in here.figure("fig1").axes[0].texts[0].get_text()
     assert command in here.ran("curves").text and command in here.say("hello").text
     assert "not tested" in here.claims("a", caption="Claims").markup
     assert "not trained" in here.records_table().markup
+
+
+def test_at_other_settings_the_page_says_which_budget_would_train(make):
+    here = make(cost=lambda experiment: 0.3141, budget=0.25)
+    for text in (here.figure("fig1").axes[0].texts[0].get_text(), here.ran("curves").text):
+        assert "budget=0.32" in text and "grokbook train" not in text
+    assert "curves" in make(cost=lambda experiment: 0.3141, budget=0.32)
 
 
 def test_figures_are_written_only_where_a_folder_is_named(make, tmp_path, monkeypatch):
