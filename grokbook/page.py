@@ -144,7 +144,7 @@ class Page(Mapping[str, xr.Dataset]):
         sentence = self.sentences[id]
         missing = [name for name in sentence.needs if name not in self]
         if missing:
-            return Markdown(" ".join(self._sentence(name) for name in missing))
+            return Markdown(" ".join(self._sentence(name) for name in missing if name not in self._described))
         return Markdown(sentence.write(self))
 
     def ran(self, *names: str) -> Markdown:
@@ -152,13 +152,13 @@ class Page(Mapping[str, xr.Dataset]):
         known = [name for name in names if name in self._described]
         lines = [self._sentence(name) for name in names if name not in known]
         if known:
-            lines.append(f"Described above: {', '.join(f'`{name}`' for name in known)}.")
+            lines.append(f"See above: {', '.join(f'`{name}`' for name in known)}.")
         return Markdown("\n".join(f"- {line}" if len(lines) > 1 else line for line in lines))
 
     def _sentence(self, name: str) -> str:
+        self._described.add(name)
         if name not in self:
             return f"**{name}** has no record at these settings; to train it: `{self.command(name)}`."
-        self._described.add(name)
         return f"**What was run** (`{name}`): {describe(self[name])}.{self._scale(name)}"
 
     def _scale(self, name: str) -> str:

@@ -383,6 +383,7 @@ def theory_and_network_times(records: Records) -> Figure:
     left.plot(share, middle, color=FAINT, lw=1.5, ls=":", label="theory, mean")
     left.set_yscale("log")
     left.set_ylabel("steps to RQI > 0.95")
+    left.set_ylim(bottom=left.get_ylim()[0] / 30)  # room for the legend
     plotting.plain_numbers(left.yaxis)
     _fraction_of_table(left)
     left.set_title("a  against data")
