@@ -906,7 +906,7 @@ def group_fractions(records: Records) -> Figure:
         )
         plotting.fraction_axis(ax, label)
         _fraction_of_table(ax)
-        plotting.legend(ax, loc="upper left")
+    plotting.legend(axes[0, 0], loc="upper left")
     reached = np.isfinite(found.steps.values)
     axes[0, 1].plot(found.fraction[reached], found.steps[reached], "o", ms=3.6, alpha=0.6, mew=0, color=BLUE)
     axes[0, 1].plot(
