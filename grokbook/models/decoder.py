@@ -119,9 +119,10 @@ class Decoder:
                 if (j, level) not in shown:
                     shown[j, level] = look_up(values[j], known[j], level)
             weights = torch.stack(torch.broadcast_tensors(*scores)).softmax(0) @ head  # (j, M, rows, d)
-            found = weights[0] * shown[0, level]
-            for j in range(1, i + 1):
-                found = torch.addcmul(found, weights[j], shown[j, level])
+            first, *others = weights.unbind()
+            found = first * shown[0, level]
+            for j, weight in enumerate(others, 1):
+                found = torch.addcmul(found, weight, shown[j, level])
             gathered.append(found)
             streams.append(look_up(seen[i], known[i], level).expand_as(found))
         # The rows of all positions in one product each: larger products are faster.
