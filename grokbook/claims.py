@@ -176,6 +176,12 @@ class Table:
         return self.markup
 
 
+def badge(outcome: str, *, reduced: bool = False) -> str:
+    """The word for a verdict as HTML, with another where it rests on reduced settings."""
+    words = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
+    return words + ' <span class="verdict reduced">reduced</span>' if reduced else words
+
+
 def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str) -> Table:
     """Claims with the paper's value beside ours.
 
@@ -191,10 +197,6 @@ def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str
     rows = []
     for claim in claims:
         verdict = verdicts[claim.id]
-        css = verdict.outcome.replace(" ", "-")
-        badge = f'<span class="verdict {css}">{verdict.outcome}</span>'
-        if verdict.reduced:
-            badge += ' <span class="verdict reduced">reduced</span>'
         over = ""
         if verdict.n:
             over = f"n = {verdict.n}"
@@ -206,7 +208,8 @@ def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str
         rows.append(
             f'<tr id="claim-{text(claim.id)}"><th scope="row">{text(claim.figure)}</th>'
             f"<td>{text(claim.statement)}<br><small>Criterion: {text(claim.criterion)}</small></td>"
-            f'<td data-label="Expected">{text(claim.paper)}</td><td data-label="Ours">{ours}</td><td>{badge}</td></tr>'
+            f'<td data-label="Expected">{text(claim.paper)}</td><td data-label="Ours">{ours}</td>'
+            f"<td>{badge(verdict.outcome, reduced=verdict.reduced)}</td></tr>"
         )
     head = "".join(
         f'<th scope="col">{name}</th>' for name in ("Paper", "Claim and criterion", "Expected", "Ours", "Verdict")

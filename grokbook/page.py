@@ -6,6 +6,7 @@ page's budget is not started: what needs it says so, with the command that would
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -123,11 +124,7 @@ class Page(Mapping[str, xr.Dataset]):
     # ------------------------------------------------------------------------------------------------- what is shown
 
     def figure(self, id: str) -> Any:
-        """The figure, saved where figures are collected; a placeholder where a record is missing.
-
-        Files are written only if GROKBOOK_FIGURES says where, so that a reader who executes the notebook with other
-        parameters does not overwrite the committed plots.
-        """
+        """The figure, saved where figures are collected; a placeholder where a record is missing."""
         drawn = self.drawn[id]
         missing = [name for name in drawn.needs if name not in self]
         if missing:
@@ -135,8 +132,7 @@ class Page(Mapping[str, xr.Dataset]):
             why = "Not trained here. To train it:\n" + "\n".join(trained) if trained else "Not defined for this p."
             return plotting.placeholder(why)
         figure = drawn.draw(self)
-        if os.environ.get("GROKBOOK_FIGURES"):
-            plotting.save(figure, self.chapter, id)
+        plotting.save_if_asked(figure, self.chapter, id)
         return figure
 
     def say(self, id: str) -> Markdown:
@@ -179,20 +175,47 @@ class Page(Mapping[str, xr.Dataset]):
         return claims_module.table(chosen, self.verdicts, caption)
 
     def summary(self) -> Markdown:
-        """How many claims came out how."""
+        """How many claims came out how; kept beside the figures for the scorecard."""
         missing = [id for id in self.all_claims if id not in self.verdicts]
         if missing:
             raise LookupError(f"claims that no table shows: {', '.join(missing)}")
+        self._keep_verdicts()
         tally = claims_module.tally(list(self.verdicts.values()))
         words = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
         lines = [f"Of {len(self.verdicts)} claims: {words}.", ""]
         for name in claims_module.OUTCOMES[1:]:
             chosen = [claim for id, claim in self.all_claims.items() if self.verdicts[id].outcome == name]
             if chosen:
-                badge = f'<span class="verdict {name.replace(" ", "-")}">{name}</span>'
                 told = "; ".join(f"{claim.figure}: {claim.statement.rstrip('.')}" for claim in chosen)
-                lines.append(f"- {badge} {told}.")
+                lines.append(f"- {claims_module.badge(name)} {told}.")
         return Markdown("\n".join(lines))
+
+    def _keep_verdicts(self) -> None:
+        if not os.environ.get("GROKBOOK_FIGURES"):
+            return
+        judged = [(claim, self.verdicts[id]) for id, claim in self.all_claims.items()]
+        claims = [
+            {
+                "id": claim.id,
+                "figure": claim.figure,
+                "statement": claim.statement,
+                "outcome": verdict.outcome,
+                "reduced": verdict.reduced,
+            }
+            for claim, verdict in judged
+        ]
+        held = {name: self.get(name, None) for name in self.experiments}
+        trained = [
+            {
+                "name": name,
+                "scale": "missing" if record is None else record.attrs["scale"],
+                "networks": 0 if record is None else record.sizes["run"],
+                "core_seconds": 0 if record is None else round(record.attrs["wall_seconds"]),
+            }
+            for name, record in held.items()
+        ]
+        text = json.dumps({"claims": claims, "records": trained}, indent=1, ensure_ascii=False) + "\n"
+        plotting.keep(plotting.folder(self.chapter) / "claims.json", text.encode())
 
     def records_table(self) -> claims_module.Table:
         """Where every record of the page comes from, and how to make it. Reduced settings stand at their figures."""

@@ -329,22 +329,32 @@ def save(figure: Figure, chapter: str, name: str, *, dpi: int = 200) -> list[Pat
     Raises:
         OSError: the folder cannot be written to; no half-written file is left.
     """
-    place = folder(chapter)
-    place.mkdir(parents=True, exist_ok=True)
-    made = []
+    place, made = folder(chapter), []
     without: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
     for kind, metadata in without.items():
         buffer = io.BytesIO()
         with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
             figure.savefig(buffer, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
-        path, scratch = place / f"{name}.{kind}", place / f".{name}.{kind}.{os.getpid()}"
-        try:
-            scratch.write_bytes(buffer.getvalue())
-            os.replace(scratch, path)
-        finally:
-            scratch.unlink(missing_ok=True)
-        made.append(path)
+        made.append(keep(place / f"{name}.{kind}", buffer.getvalue()))
     return made
+
+
+def save_if_asked(figure: Figure, chapter: str, name: str) -> None:
+    """Save only if GROKBOOK_FIGURES says where: a reader's own execution does not overwrite the committed plots."""
+    if os.environ.get("GROKBOOK_FIGURES"):
+        save(figure, chapter, name)
+
+
+def keep(path: Path, content: bytes) -> Path:
+    """Write a file of a chapter's folder, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        scratch.write_bytes(content)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return path
 
 
 def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:

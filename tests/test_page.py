@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from types import SimpleNamespace
 
@@ -141,6 +142,18 @@ def test_the_summary_counts_every_claim_and_misses_none(make):
         here.summary()
     here.claims("a", caption="Claims")
     assert "1 reproduced" in here.summary().text
+
+
+def test_verdicts_and_records_are_kept_for_the_scorecard_where_a_folder_is_named(make, tmp_path, monkeypatch):
+    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path))
+    here = make()
+    here.claims("a", caption="Claims")
+    here.summary()
+    kept = json.loads((tmp_path / "test" / "claims.json").read_text())
+    (said,) = kept["claims"]
+    assert said["id"] == "a" and said["outcome"] == "reproduced" and said["statement"] == CLAIM.statement
+    (record,) = kept["records"]
+    assert (record["name"], record["scale"], record["networks"]) == ("curves", "full", 2)
 
 
 def test_the_records_table_names_source_hash_and_command(make):

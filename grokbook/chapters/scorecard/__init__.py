@@ -1,0 +1,1 @@
+"""The page that puts the verdicts of all chapters side by side."""

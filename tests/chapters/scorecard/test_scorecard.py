@@ -1,0 +1,78 @@
+"""The scorecard against what chapters say of themselves."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from grokbook import book, plotting
+from grokbook.chapters.scorecard import figures
+from grokbook.chapters.scorecard.figures import Card
+from grokbook.parameters import BadInput
+
+
+def claim(id, outcome, reduced=False):
+    return {"id": id, "figure": f"Fig. {id}", "statement": f"{id} < 2.", "outcome": outcome, "reduced": reduced}
+
+
+ONE = Card(
+    "one",
+    "One: a title",
+    [claim("a", "reproduced"), claim("b", "reproduced", True), claim("c", "not tested")],
+    [
+        {"name": "x", "scale": "full", "networks": 5, "core_seconds": 3600},
+        {"name": "y", "scale": "missing", "networks": 0, "core_seconds": 0},
+    ],
+)
+TWO = Card("two", "Two", [claim("d", "not reproduced")], [])
+
+
+def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path / "figures"))
+    (tmp_path / "_toc.yml").write_text("chapters:\n- file: book/two\n- file: book/none\n- file: book/one\n")
+    (tmp_path / "book").mkdir()
+    with pytest.raises(FileNotFoundError, match="make figures"):
+        figures.cards(tmp_path)
+    for card in (ONE, TWO):
+        said = {"claims": card.claims, "records": card.records}
+        plotting.keep(plotting.folder(card.chapter) / "claims.json", json.dumps(said).encode())
+        notebook = {"cells": [{"source": [f"# {card.title}\n", "text"]}]}
+        (tmp_path / "book" / f"{card.chapter}.ipynb").write_text(json.dumps(notebook))
+    assert figures.cards(tmp_path) == [TWO, ONE]
+
+
+def test_the_summary_and_the_overview_count_verdicts_and_trainings():
+    text = figures.summary([ONE, TWO]).text
+    assert "Of 4 claims in 2 chapters: 2 reproduced, 1 not reproduced, 1 not tested. 1 verdicts rest" in text
+    assert "5 trained networks and 1 core hours" in text
+    rows = figures.overview([ONE, TWO]).markup.split("<tr>")[2:]
+    cells = ["2", "0", "0", "1", "1", "1 / 0 / 1", "5", "1.0&nbsp;h"]
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in rows[0] and 'href="one.html"' in rows[0]
+
+
+def test_the_bars_are_as_long_as_the_chapters_claims():
+    (ax,) = figures.bars([ONE, TWO]).axes
+    assert [bar.get_width() for bar in ax.patches] == [2, 1, 1]
+    assert max(bar.get_x() + bar.get_width() for bar in ax.patches) == 3
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["reproduced", "not reproduced", "not tested"]
+
+
+def test_claims_are_listed_by_verdict_and_lead_to_their_place():
+    markup = figures.lists([ONE, TWO], ["not tested", "not reproduced"]).markup
+    assert 'href="one.html#claim-c"' in markup and 'href="two.html#claim-d"' in markup
+    assert "c &lt; 2." in markup and "claim-a" not in markup
+    assert 'class="verdict reduced"' in figures.lists([ONE], ["reproduced"]).markup
+    assert figures.lists([TWO], ["partly"]).markup == "<p>None.</p>"
+
+
+def test_every_committed_claim_has_a_place_on_its_page(root):
+    for card in figures.cards():
+        source = (root / "book" / f"{card.chapter}.ipynb").read_text()
+        for one in card.claims:
+            assert f'\\"{one["id"]}\\"' in source, f"{card.chapter} shows no claim {one['id']}"
+
+
+def test_an_unknown_verdict_is_refused():
+    with pytest.raises(BadInput, match="listed = 'wrong': choose from reproduced, partly"):
+        book.plan("scorecard", {"listed": '["wrong"]'}, book.Settings())
