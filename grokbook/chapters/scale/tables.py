@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -11,6 +12,7 @@ import numpy as np
 
 from grokbook import planning, records, runner
 from grokbook.claims import Markdown, Table, plain_table
+from grokbook.experiment import Experiment
 
 PEAK_OF_FLOORS = 174  # GFLOP/s of the core on which floors and aims were set
 
@@ -101,17 +103,30 @@ def _gpu(tflops: float, launch_ms: float) -> planning.Machine:
     return planning.Machine("GPU", tflops * 1e12, launch_ms / 1e3, None)
 
 
+def _work(experiment: Experiment) -> float:
+    """Floating point operations of all its networks, if none leaves early."""
+    return float(sum(run.steps * planning.flops(run) for run in experiment.runs))
+
+
+def _spent(experiment: Experiment) -> float | None:
+    """Core seconds that its record says it took."""
+    place = runner.status(experiment)
+    return float(records.load(place.path).attrs["wall_seconds"]) if place.state == "present" and place.path else None
+
+
+def _core_of(experiment: Experiment) -> planning.Machine:
+    """A core that takes as long for an experiment as its record did, where there is one."""
+    spent = _spent(experiment)
+    return dataclasses.replace(_core(), rate=_work(experiment) / spent) if spent else _core()
+
+
 def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
     """Every experiment: networks, their steps together, operations, core hours as planned and as measured where there
     is a record, and the plan for GPUs."""
     core, gpu = _core(), _gpu(gpu_tflops, launch_ms)
     rows = []
     for name, experiment in planning.experiments().items():
-        place = runner.status(experiment)
-        spent = "–"
-        if place.state == "present" and place.path is not None:
-            spent = _hours(float(records.load(place.path).attrs["wall_seconds"]))
-        work = sum(run.steps * planning.flops(run) for run in experiment.runs)
+        spent, work = _spent(experiment), _work(experiment)
         planned = [planning.makespan(planning.shard_seconds([experiment], gpu, n), n) for n in workers]
         rows.append(
             [
@@ -120,7 +135,7 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
                 _short(experiment.member_steps),
                 f"{work / 1e15:,.0f}" if work > 1e16 else f"{work / 1e15:.2g}",
                 _hours(work / core.rate),
-                spent,
+                _hours(spent) if spent else "–",
                 *map(_hours, planned),
             ]
         )
@@ -130,11 +145,11 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
 
 def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
     """The whole book, as one queue of shards, on cores and on GPUs."""
-    rows = []
-    for one, count in [(_core(), 2), *((_gpu(gpu_tflops, launch_ms), n) for n in workers)]:
-        seconds = planning.shard_seconds(planning.experiments().values(), one, count)
+    everything, gpu, rows = planning.experiments().values(), _gpu(gpu_tflops, launch_ms), []
+    queues = {"2 cores": (2, [time for one in everything for time in planning.shard_seconds([one], _core_of(one), 2)])}
+    queues |= {_gpus(n): (n, planning.shard_seconds(everything, gpu, n)) for n in workers}
+    for name, (count, seconds) in queues.items():
         whole = planning.makespan(seconds, count)
-        name = f"{count} cores" if one.name == "core" else _gpus(count)
         busy = sum(seconds) / (whole * count)
         rows.append([name, f"{len(seconds):,}", _hours(max(seconds)), _hours(whole), f"{busy:.0%}"])
     head = ("Machine", "Shards", "Longest shard", "The whole book", "Busy")
@@ -145,9 +160,9 @@ def limits() -> Markdown:
     """What a plan has to reckon with most."""
     experiments = planning.experiments()
     longest = max(experiments.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
-    total = sum(run.steps * planning.flops(run) for one in experiments.values() for run in one.runs)
-    heaviest = max(experiments.values(), key=lambda one: sum(run.steps * planning.flops(run) for run in one.runs))
-    share = sum(run.steps * planning.flops(run) for run in heaviest.runs) / total
+    total = sum(map(_work, experiments.values()))
+    heaviest = max(experiments.values(), key=_work)
+    share = _work(heaviest) / total
     return Markdown(
         f"All trainings together are {total / 1e15:,.0f} PFLOP, of which {heaviest.name} alone has {share:.0%}. The "
         f"longest single training is one of {longest.name}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -49,3 +50,13 @@ def test_parameters_out_of_range_are_refused(given):
     ((name, _),) = given.items()
     with pytest.raises(BadInput, match=name):
         book.plan("scale", given, book.Settings())
+
+
+def test_on_cores_an_experiment_takes_as_long_as_its_record_did():
+    everything = planning.experiments()
+    trained = everything["gromov/adamw_curves"]
+    spent = tables._spent(trained)
+    assert spent and spent > 1
+    assert sum(planning.shard_seconds([trained], tables._core_of(trained), 2)) == pytest.approx(spent)
+    untrained = dataclasses.replace(trained, name="gromov/nothing")
+    assert tables._spent(untrained) is None and tables._core_of(untrained) == tables._core()
