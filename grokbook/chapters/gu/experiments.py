@@ -433,7 +433,7 @@ def _small(factory: Callable[..., Experiment]) -> Experiment:
 
 # What may stand in on the page where the full experiment has no record, the largest first.
 REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
-    "base": (lambda: base(47, 64, 0.5, steps=3_000),),
+    "base": (lambda: base(seeds=1), lambda: base(47, 64, 0.5, steps=3_000)),
     "holes": (lambda: holes(seeds=1), lambda: _small(holes)),
     "holes_by_text": (lambda: holes_by_text(seeds=1), lambda: _small(holes_by_text)),
     "fractions": (lambda: fractions(seeds=1), lambda: fractions(47, 64, seeds=1, steps=3_000)),
