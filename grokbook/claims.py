@@ -6,6 +6,7 @@ A criterion is written before the training is run and is not changed after. Its 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -217,19 +218,25 @@ def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str
     return Table(_box(caption, f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>", "verdicts cards"))
 
 
-def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *, cards: bool = False) -> Table:
     """A table of cells that are HTML already, with the same caption, header cells and scrolling box.
 
     Args:
         head: name of each column.
         rows: one cell a column; the first names its row.
         caption: what the rows have in common.
+        cards: whether each row becomes a card on a narrow page, as a table of sentences should.
     """
     columns = "".join(f'<th scope="col">{name}</th>' for name in head)
+    labels = [html.escape(re.sub("<.*?>", "", name), quote=True) for name in head[1:]]
     body = "".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
+        f'<tr><th scope="row">{first}</th>'
+        + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in zip(labels, rest, strict=True))
+        + "</tr>"
+        for first, *rest in rows
     )
-    return Table(_box(caption, f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody>"))
+    content = f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody>"
+    return Table(_box(caption, content, "verdicts cards" if cards else "verdicts"))
 
 
 def _box(caption: str, content: str, css: str = "verdicts") -> str:

@@ -183,11 +183,13 @@ class Page(Mapping[str, xr.Dataset]):
         tally = claims_module.tally(list(self.verdicts.values()))
         words = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
         lines = [f"Of {len(self.verdicts)} claims: {words}.", ""]
-        for name in claims_module.OUTCOMES[1:]:
-            chosen = [claim for id, claim in self.all_claims.items() if self.verdicts[id].outcome == name]
-            if chosen:
-                told = "; ".join(f"{claim.figure}: {claim.statement.rstrip('.')}" for claim in chosen)
-                lines.append(f"- {claims_module.badge(name)} {told}.")
+        for name in ("partly", "not reproduced"):
+            for id, claim in self.all_claims.items():
+                if self.verdicts[id].outcome == name:
+                    badge = claims_module.badge(name, reduced=self.verdicts[id].reduced)
+                    lines.append(f'- <a href="#claim-{id}">{claim.figure}</a>: {claim.statement} {badge}')
+        if untrained := [name for name in self.experiments if name not in self]:
+            lines += ["", f"Not trained yet: {', '.join(f'`{name}`' for name in untrained)}."]
         return Markdown("\n".join(lines))
 
     def _keep_verdicts(self) -> None:
@@ -240,7 +242,7 @@ class Page(Mapping[str, xr.Dataset]):
                 ]
             )
         head = ("Experiment", "Source", "Scale", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
-        return claims_module.plain_table(head, rows, "The records this page stands on")
+        return claims_module.plain_table(head, rows, "The records this page stands on", cards=True)
 
 
 def describe(record: xr.Dataset) -> str:
@@ -263,11 +265,7 @@ SIZES = {"p": "p", "width": "N", "d_model": "d", "heads": "H", "train_fraction":
 
 
 def _phrase(columns: Mapping[str, Any]) -> str:
-    words = [
-        f"{symbol} = {_values(columns[name])}"
-        for name, symbol in SIZES.items()
-        if name in columns
-    ]
+    words = [f"{symbol} = {_values(columns[name])}" for name, symbol in SIZES.items() if name in columns]
     alike: dict[str, list[str]] = {}  # how conditions were trained -> their labels
     for label in dict.fromkeys(columns["label"].tolist()):
         here = {name: values[columns["label"] == label] for name, values in columns.items()}

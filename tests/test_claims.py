@@ -124,7 +124,9 @@ def test_a_reduced_verdict_carries_its_mark():
 
 def test_a_plain_table_names_rows_and_columns():
     markup = plain_table(("Name", "Value"), [("x", "1")], "Things")._repr_html_()
-    assert '<th scope="col">Value</th>' in markup and '<th scope="row">x</th><td>1</td>' in markup
+    assert '<th scope="col">Value</th>' in markup and '<th scope="row">x</th><td data-label="Value">1</td>' in markup
+    assert "cards" not in markup
+    assert "cards" in plain_table(("Name", "<b>Value</b>"), [("x", "1")], "Things", cards=True).markup
 
 
 def test_the_tally_counts_each_outcome():

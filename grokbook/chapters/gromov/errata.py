@@ -191,4 +191,5 @@ def table(records: Records, p: int, width: int) -> Table:
             f"analytic accuracy at N = {width_shown}: {number(float(one.accuracy))}, and "
             f"{number(float(one.accuracy_centred))} without that constant",
         )
-    return plain_table(("Where", "What", "Evidence computed here"), rows, "Errors, ambiguities and contradictions")
+    head = ("Where", "What", "Evidence computed here")
+    return plain_table(head, rows, "Errors, ambiguities and contradictions", cards=True)

@@ -215,4 +215,4 @@ def fragile(records: Records) -> Table:
             ranges.append(f"{label}: {number(float(final.min()))} to {number(float(final.max()))}")
         evidence = "final accuracy over seeds, " + "; ".join(ranges)
     add("Figs 9 to 11, earlier 19 to 21", "Width and positions are judged on one split each.", evidence)
-    return plain_table(("Place", "What", "Evidence"), rows, "Claims that look wrong or fragile")
+    return plain_table(("Place", "What", "Evidence"), rows, "Claims that look wrong or fragile", cards=True)

@@ -180,7 +180,8 @@ def table(records: Records) -> Table:
             "The index is said to be less useful in more than one dimension; how much is not measured.",
             "see the last section",
         )
-    return plain_table(("Where", "What", "Evidence computed here"), rows, "Errors, ambiguities and contradictions")
+    head = ("Where", "What", "Evidence computed here")
+    return plain_table(head, rows, "Errors, ambiguities and contradictions", cards=True)
 
 
 def _times(records: Records) -> str:

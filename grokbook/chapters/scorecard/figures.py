@@ -126,7 +126,7 @@ def overview(found: Sequence[Card]) -> Table:
         "Networks",
         "Core time",
     )
-    return plain_table(head, rows, "Verdicts and trainings of each chapter")
+    return plain_table(head, rows, "Verdicts and trainings of each chapter", cards=True)
 
 
 def lists(found: Sequence[Card], listed: Sequence[str]) -> Table:
@@ -141,5 +141,5 @@ def lists(found: Sequence[Card], listed: Sequence[str]) -> Table:
                 verdict = badge(claim["outcome"], reduced=claim["reduced"])
                 rows.append([link, html.escape(claim["statement"]), verdict])
         if rows:
-            markup.append(plain_table(("Paper", "Claim", "Verdict"), rows, card.title).markup)
+            markup.append(plain_table(("Paper", "Claim", "Verdict"), rows, card.title, cards=True).markup)
     return Table("".join(markup) or "<p>None.</p>")

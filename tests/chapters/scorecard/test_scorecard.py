@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_the_summary_and_the_overview_count_verdicts_and_trainings():
     assert "5 trained networks and 1 core hours" in text
     rows = figures.overview([ONE, TWO]).markup.split("<tr>")[2:]
     cells = ["2", "0", "0", "1", "1", "1 / 0 / 1", "5", "1.0&nbsp;h"]
-    assert "".join(f"<td>{cell}</td>" for cell in cells) in rows[0] and 'href="one.html"' in rows[0]
+    assert re.findall("<td.*?>(.*?)</td>", rows[0]) == cells and 'href="one.html"' in rows[0]
 
 
 def test_the_bars_are_as_long_as_the_chapters_claims():
