@@ -127,7 +127,7 @@ class Page(Mapping[str, xr.Dataset]):
         """The figure, saved where figures are collected; a placeholder where a record is missing."""
         drawn = self.drawn[id]
         missing = [name for name in drawn.needs if name not in self]
-        if missing:
+        if missing and not (drawn.some and len(missing) < len(drawn.needs)):
             trained = list(dict.fromkeys(filter(None, map(self.command, missing))))
             why = "Not trained here. To train it:\n" + "\n".join(trained) if trained else "Not defined for this p."
             return plotting.placeholder(why)

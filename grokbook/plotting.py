@@ -85,11 +85,13 @@ class Drawn:
         draw: records -> figure.
         needs: names of the experiments and studies it reads.
         paper: the paper's figure, or "" where the paper has none.
+        some: whether it can be drawn from some of them, with panels left blank.
     """
 
     draw: Callable[[Records], Figure]
     needs: tuple[str, ...] = ()
     paper: str = ""
+    some: bool = False
 
 
 def styled(draw: F) -> F:
@@ -304,6 +306,13 @@ def placeholder(text: str) -> Figure:
     ax.set_axis_off()
     ax.text(0.5, 0.5, text, ha="center", va="center", color=INK, fontsize=10.5, linespacing=1.6, wrap=True)
     return figure
+
+
+def blank(ax: Axes, text: str) -> Axes:
+    """A panel that has no record yet."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=FAINT)
+    return ax
 
 
 # -------------------------------------------------------------------------------------------------------------- saving

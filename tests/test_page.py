@@ -44,7 +44,7 @@ def make(tmp_path, monkeypatch):
         options = {
             "experiments": {"curves": experiment()},
             "studies": {"twice": lambda: xr.Dataset({"x": 2.0}), "nothing": lambda: None},
-            "figures": {"fig1": SimpleNamespace(draw=draw, needs=("curves",))},
+            "figures": {"fig1": plotting.Drawn(draw, ("curves",))},
             "claims": [CLAIM],
             "sentences": {"hello": SimpleNamespace(write=lambda records: "It was run.", needs=("curves",))},
         }
@@ -91,6 +91,15 @@ def test_missing_records_leave_a_placeholder_a_command_and_an_untested_claim(mak
     assert here.say("hello").text == "", "once is enough"
     assert "not tested" in here.claims("a", caption="Claims").markup
     assert "not trained" in here.records_table().markup
+
+
+def test_a_figure_that_some_of_its_records_suffice_for_is_drawn_from_those(make):
+    for some, drawn in ((False, False), (True, True)):
+        asked = plotting.Drawn(draw, ("twice", "nothing"), some=some)
+        figure = make(figures={"fig1": asked}).figure("fig1")
+        assert (len(figure.axes[0].texts) == 0) == drawn
+    only = make(figures={"fig1": plotting.Drawn(draw, ("nothing",), some=True)})
+    assert only.figure("fig1").axes[0].texts
 
 
 def test_at_other_settings_the_page_says_which_budget_would_train(make):

@@ -29,6 +29,10 @@ def _seeds(values: xr.DataArray, show: Callable[[float], str] = _points) -> str:
     return text if len(known) == 1 else f"{text}<br><small>{show(known.min())} to {show(known.max())}</small>"
 
 
+def _beside(paper: str, ours: str) -> str:
+    return f"{ours}<br><small>{paper}</small>"
+
+
 def table_1(records: Records, name: str = "table_1") -> Table:
     """Table 1: the paper's numbers beside ours, by place and beside what the rival explanations predict."""
     if name not in records:
@@ -37,28 +41,26 @@ def table_1(records: Records, name: str = "table_1") -> Table:
     rows = []
     for label in study.row.values:
         row = study.sel(row=label)
-        paper = [_points(float(row[one])) for one in ("paper_U", "paper_L")]
-        paper.append(number(float(row.paper_onset)))
         rows.append(
             [
-                html.escape(str(label)),
+                html.escape(str(label)).replace(" ", "&nbsp;"),
                 _points(float(row.share)),
-                paper[0],
-                _seeds(row.U),
-                paper[1],
-                _seeds(row.L),
-                paper[2],
-                _seeds(row.onset, number),
+                _beside(_points(float(row.paper_U)), _seeds(row.U)),
+                _beside(_points(float(row.paper_L)), _seeds(row.L)),
+                _beside(number(float(row.paper_onset)), _seeds(row.onset, number)),
                 *(_seeds(row[one]) for one in ("outside", "inside", "inside_mirrored", "inside_unmirrored")),
                 *(_seeds(row[one].mean("seed").expand_dims("seed")) for one in ("coverage", "mirror")),
             ]
         )
-    head = (
-        *("Hole", "share of test", "U paper", "U ours", "L paper", "L ours", "onset paper", "onset ours"),
-        *("outside", "inside", "…mirrored", "…not", f"coverage D = {studies.reach(study.attrs['p'])}", "mirrors only"),
-    )  # fmt: skip
+    head = ("Hole", "share", "U", "L", "onset", "out", "in", "in, mirror", "in, none", "coverage", "mirrors")
     scale = " (reduced)" if study.attrs["scale"] == "reduced" else ""
-    return plain_table(head, rows, f"Table 1, p = {study.attrs['p']}{scale}: accuracies in percent, median over seeds")
+    return plain_table(
+        head,
+        rows,
+        f"Table 1, p = {study.attrs['p']}{scale}: percent, median over seeds, the paper's number below ours. Share: of "
+        "test pairs in the hole. Out, in: accuracy at the end outside and inside the hole, with and without a trained "
+        f"mirror. Coverage, mirrors: what coverage within {studies.reach(study.attrs['p'])} and mirrors alone predict.",
+    )
 
 
 FORMS = {

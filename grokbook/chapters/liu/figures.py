@@ -714,10 +714,13 @@ def phase_diagrams(records: Records) -> Figure:
     figure, axes = plotting.panels(4, 2, height=2.25)
     shown = []
     for row, name in zip(axes, studies.PANEL_TITLES, strict=True):
-        ours, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
-        theirs = studies.published(studies.PANELS[name][0])
-        for ax, one in zip(row, (ours, theirs), strict=True):
-            phases = one.map(budget=budget if one is ours else 1e5)[0]
+        both = [(studies.published(studies.PANELS[name][0]), 1e5)]
+        if name in records:
+            both.insert(0, (studies.panel_diagram(records, name), studies.budget_of(records[name])))
+        else:
+            plotting.blank(row[0], "not trained yet")
+        for ax, (one, budget) in zip(row[-len(both) :], both, strict=True):
+            phases = one.map(budget=budget)[0]
             phase_panel(ax, one.x, one.y, phases, **_panel_style(name))
             shown.append(phases)
         row[0].set_title(studies.PANEL_TITLES[name])
@@ -736,6 +739,10 @@ def phase_steps(records: Records) -> Figure:
     figure, axes = plotting.panels(2, 2, height=2.5)
     image = None
     for ax, name in zip(axes.ravel(), studies.PANEL_TITLES, strict=True):
+        ax.set_title(studies.PANEL_TITLES[name])
+        if name not in records:
+            plotting.blank(ax, "not trained yet")
+            continue
         found = studies.panel_diagram(records, name)
         style = _panel_style(name)
         steps = np.median(found.t_val, axis=-1)
@@ -753,7 +760,6 @@ def phase_steps(records: Records) -> Figure:
             ax.set_yticks(chosen, [f"{found.y[i]:g}" for i in chosen])
         for spine in ax.spines.values():
             spine.set_visible(False)
-        ax.set_title(studies.PANEL_TITLES[name])
         ax.set_ylabel(style["labels"][1])
     for ax in axes[1]:
         ax.set_xlabel("decoder learning rate")
@@ -771,10 +777,13 @@ def phase_splits(records: Records) -> Figure:
     shown = []
     for ax, name in zip(axes.ravel(), studies.PANEL_TITLES, strict=True):
         own = f"{name}_splits"
+        ax.set_title(studies.PANEL_TITLES[name])
+        if own not in records:
+            plotting.blank(ax, "not trained yet")
+            continue
         found, budget = studies.panel_diagram(records, own), studies.budget_of(records[own])
         phases, share = found.map(budget=budget)
         phase_panel(ax, found.x, found.y, phases, share=share, **_panel_style(name))
-        ax.set_title(studies.PANEL_TITLES[name])
         shown.append(phases)
     for ax in axes[0]:
         ax.set_xlabel("")
@@ -1324,9 +1333,9 @@ FIGURES: dict[str, plotting.Drawn] = {
     "fig4cd": plotting.Drawn(trajectories, ("trajectory",), "4cd"),
     "fig5a": plotting.Drawn(rate, ("ideal",), "5a"),
     "fig5b": plotting.Drawn(theory_and_network_times, ("structure_times",), "5b"),
-    "fig6": plotting.Drawn(phase_diagrams, DIAGRAMS, "6"),
-    "fig6_steps": plotting.Drawn(phase_steps, DIAGRAMS),
-    "fig6_splits": plotting.Drawn(phase_splits, tuple(f"{name}_splits" for name in DIAGRAMS)),
+    "fig6": plotting.Drawn(phase_diagrams, DIAGRAMS, "6", some=True),
+    "fig6_steps": plotting.Drawn(phase_steps, DIAGRAMS, some=True),
+    "fig6_splits": plotting.Drawn(phase_splits, tuple(f"{name}_splits" for name in DIAGRAMS), some=True),
     "fig7a": plotting.Drawn(effective_dimension, ("ring",), "7a"),
     "fig7b": plotting.Drawn(dropout_times, ("dropout_times",), "7b"),
     "fig7c": plotting.Drawn(phases_transformer, ("phases_transformer",), "7c"),

@@ -24,6 +24,16 @@ def test_every_figure_is_drawn_from_the_records_it_names_and_no_others(id, tiny_
     assert isinstance(figure, Figure) and figure.axes
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("id", [id for id, drawn in figures.FIGURES.items() if drawn.some])
+def test_phase_figures_leave_a_panel_blank_for_each_diagram_without_a_record(id, tiny_records):
+    drawn = figures.FIGURES[id]
+    for count in (1, len(drawn.needs)):
+        figure = drawn.draw({name: tiny_records[name] for name in drawn.needs[-count:]})
+        blank = [ax for ax in figure.axes if any(text.get_text() == "not trained yet" for text in ax.texts)]
+        assert len(blank) == len(drawn.needs) - count
+
+
 def test_every_figure_of_the_paper_is_there():
     paper = {drawn.paper for drawn in figures.FIGURES.values()} - {""}
     split = {"4a", "4b", "4cd", "5a", "5b", "7a", "7b", "7c", "8a", "8b"}
