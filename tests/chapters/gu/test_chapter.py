@@ -193,7 +193,7 @@ def test_tables_work_with_all_records_and_with_none_but_the_theory(tiny_records)
     assert "not trained here" in tables.fragile(bare).markup
     assert "not trained here" not in tables.fragile(tiny_records).markup
     found = tables.table_1(tiny_records)
-    assert isinstance(found, Table) and "square 2" in found.markup
+    assert isinstance(found, Table) and "square&nbsp;2" in found.markup
     assert "no record" in tables.table_1(bare).markup
     assert "M6" in tables.forms(tiny_records).markup
 
