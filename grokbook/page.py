@@ -247,15 +247,11 @@ class Page(Mapping[str, xr.Dataset]):
 
 def describe(record: xr.Dataset) -> str:
     """The settings of a record as a phrase: sizes, then optimizers with their steps, then seeds."""
-    seeds = len(np.unique(record.seed.values))
-    columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
-    words = f"{_phrase(columns)}; {seeds} seed{'s' if seeds > 1 else ''}"
-    runs = record.sizes["run"]
-    return words if runs == seeds else f"{words}, {runs} networks in all"
+    return _phrase({str(name): record[name].values for name in record.coords if record[name].dims == ("run",)})
 
 
 def settings(runs: Sequence[Any]) -> str:
-    """Sizes and training of runs that have no record."""
+    """The same for runs that have no record."""
     from grokbook.experiment import coordinates
 
     return _phrase({name: np.array(values) for name, values in coordinates(runs).items()})
@@ -272,7 +268,9 @@ def _phrase(columns: Mapping[str, Any]) -> str:
         written = label.replace("**", "^").replace("*", " · ")  # stars are Markdown's
         alike.setdefault(", ".join(_training(here)), []).append(written)
     trained = [f"{', '.join(labels)} ({how})" if any(labels) else how for how, labels in alike.items()]
-    return ", ".join(words) + "; " + "; ".join(trained)
+    seeds, runs = len(np.unique(columns["seed"])), len(columns["seed"])
+    counted = f"{seeds} seed{'s' if seeds > 1 else ''}" + (f", {runs} networks in all" if runs != seeds else "")
+    return "; ".join([", ".join(words), *trained, counted])
 
 
 def _training(columns: Mapping[str, Any]) -> list[str]:

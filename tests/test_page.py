@@ -143,6 +143,7 @@ def test_a_reduced_record_shows_both_settings(make, monkeypatch):
     )
     text = here.ran("curves").text
     assert 'class="verdict reduced"' in text and "3 steps" in text and "1,000 steps" in text
+    assert text.count("2 seeds") == 2
 
 
 def test_the_summary_counts_every_claim_and_misses_none(make):
