@@ -223,8 +223,8 @@ def base(records: Records) -> Figure:
     plotting.legend(norms, loc="lower left")
     for ax in (accuracy, loss, med, norms):
         late = studies.never_median(studies.reached(record, 0.5))
-        plotting.mark(ax, median(studies.fitted(record)), "fit" if ax is accuracy else "", side="left", height=0.2)
-        plotting.mark(ax, late, "half" if ax is accuracy else "", height=0.2)
+        plotting.mark(ax, median(studies.fitted(record)), "fit" if ax is accuracy else "", height=0.65)
+        plotting.mark(ax, late, "half" if ax is accuracy else "", side="left", height=0.65)
     for ax in (med, norms):
         _steps_axis(ax)
     return figure
