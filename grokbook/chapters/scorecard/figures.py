@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from grokbook import plotting, records
 from grokbook.claims import OUTCOMES, Markdown, Table, badge, plain_table
@@ -63,23 +64,28 @@ def cards(root: Path = records.ROOT) -> list[Card]:
 
 @styled
 def bars(found: Sequence[Card]) -> Figure:
-    """A bar for each chapter, one unit a claim, divided by verdict."""
-    figure, ((ax,),) = plotting.panels(1, 1, height=0.75 + 0.42 * len(found))
+    """A bar for each chapter, one unit a claim, divided by verdict; hatched where it rests on reduced settings."""
+    figure, ((ax,),) = plotting.panels(1, 1, height=1.1 + 0.42 * len(found))
     for row, card in enumerate(found):
         start = 0
         for name in OUTCOMES:
-            if count := card.outcomes[name]:
-                ax.barh(row, count, 0.72, left=start, color=COLORS[name], label=name)
-                ax.text(start + count / 2, row, str(count), ha="center", va="center", color=LETTERS[name], fontsize=10)
+            for reduced in (False, True):
+                count = sum(claim["outcome"] == name and claim["reduced"] == reduced for claim in card.claims)
+                if not count:
+                    continue
+                style = {"alpha": 0.55, "hatch": "////", "edgecolor": "white", "lw": 0} if reduced else {"label": name}
+                ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
+                ink = plotting.INK if reduced else LETTERS[name]
+                ax.text(start + count / 2, row, str(count), ha="center", va="center", color=ink, fontsize=10)
                 start += count
     ax.set_yticks(range(len(found)), [card.title.split(":")[0] for card in found])
     ax.invert_yaxis()
     ax.set_xlabel("claims")
     ax.grid(axis="y", visible=False)
     ax.tick_params(axis="y", length=0)
-    one_each = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    shown = [name for name in OUTCOMES if name in one_each]
-    ax.legend([one_each[name] for name in shown], shown, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=9.5)
+    one_each = {name: Patch(color=color) for name, color in COLORS.items()}
+    one_each["reduced"] = Patch(facecolor="#9a9aa2", hatch="////", edgecolor="white", lw=0)
+    figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=3, fontsize=9.5)
     return figure
 
 
