@@ -46,7 +46,7 @@ status: $(READY)
 test: $(READY)
 	@$(VENV)/bin/python -m ruff check .
 	@$(VENV)/bin/python -m mypy
-	@$(VENV)/bin/python -m pytest $${TESTS:-}
+	@if [ -n "$${TESTS:-}" ]; then exec $(VENV)/bin/python -m pytest $$TESTS; fi; sh tools/tests.sh $(VENV)
 
 serve: $(READY)
 	@[ -f _build/html/index.html ] || { echo 'make serve: no book yet; run: make book' >&2; exit 1; }

@@ -394,7 +394,8 @@ def fractions(records: Records) -> Figure:
     plotting.fraction_axis(share, "")
     share.set_title("b  ceiling")
     share.set_xlabel("training fraction α")
-    plotting.legend(share, loc="center left", fontsize=8.5)
+    share.set_ylim(top=1.45)  # room for the legend
+    plotting.legend(share, loc="upper left", fontsize=8.5)
     for name, color, label in (("mirrored", GREEN, "mirror trained"), ("unmirrored", RED, "mirror not trained")):
         late = [studies.settled(runs, f"accuracy_{name}") for _, runs in groups]
         plotting.dots(place, alphas, _by_seed(groups, late), color=color, label=label)
