@@ -116,7 +116,7 @@ def overview(found: Sequence[Card]) -> Table:
         scales = Counter(record["scale"] for record in card.records)
         rows.append(
             [
-                f'<a href="{card.chapter}.html">{html.escape(card.title)}</a>',
+                f'<a href="{card.chapter}.html">{html.escape(card.title.split(":")[0])}</a>',
                 *(str(card.outcomes[name]) for name in OUTCOMES),
                 str(sum(claim["reduced"] for claim in card.claims)),
                 " / ".join(str(scales[name]) for name in ("full", "reduced", "missing")),
@@ -127,8 +127,8 @@ def overview(found: Sequence[Card]) -> Table:
     head = (
         "Chapter",
         *(name.capitalize() for name in OUTCOMES),
-        "On reduced settings",
-        "Experiments: full / reduced / missing",
+        "…on reduced settings",
+        "Full / reduced / missing trainings",
         "Networks",
         "Core time",
     )
