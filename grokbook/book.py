@@ -33,6 +33,7 @@ from typing import Any
 
 from grokbook import notebooks, parameters
 from grokbook.parameters import BadInput
+from grokbook.records import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 SCALES = ("full", "quick")
@@ -320,13 +321,7 @@ def _replace_if_different(new: Path, place: Path) -> bool:
     content = new.read_bytes()
     if place.exists() and place.read_bytes() == content:
         return False
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(place, content)
     return True
 
 

@@ -18,6 +18,7 @@ from grokbook import claims as claims_module
 from grokbook import plotting, runner
 from grokbook.claims import Markdown
 from grokbook.experiment import Experiment
+from grokbook.records import write_whole
 
 Study = Callable[[], xr.Dataset | None]
 
@@ -217,7 +218,7 @@ class Page(Mapping[str, xr.Dataset]):
             for name, record in held.items()
         ]
         text = json.dumps({"claims": claims, "records": trained}, indent=1, ensure_ascii=False) + "\n"
-        plotting.keep(plotting.folder(self.chapter) / "claims.json", text.encode())
+        write_whole(plotting.folder(self.chapter) / "claims.json", text.encode())
 
     def records_table(self) -> claims_module.Table:
         """Where every record of the page comes from, and how to make it. Reduced settings stand at their figures."""

@@ -25,7 +25,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook.claims import Records
-from grokbook.records import ROOT
+from grokbook.records import ROOT, write_whole
 
 WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
 
@@ -344,7 +344,8 @@ def save(figure: Figure, chapter: str, name: str, *, dpi: int = 200) -> list[Pat
         buffer = io.BytesIO()
         with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
             figure.savefig(buffer, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
-        made.append(keep(place / f"{name}.{kind}", buffer.getvalue()))
+        made.append(place / f"{name}.{kind}")
+        write_whole(made[-1], buffer.getvalue())
     return made
 
 
@@ -352,18 +353,6 @@ def save_if_asked(figure: Figure, chapter: str, name: str) -> None:
     """Save only if GROKBOOK_FIGURES says where: a reader's own execution does not overwrite the committed plots."""
     if os.environ.get("GROKBOOK_FIGURES"):
         save(figure, chapter, name)
-
-
-def keep(path: Path, content: bytes) -> Path:
-    """Write a file of a chapter's folder, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        scratch.write_bytes(content)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
-    return path
 
 
 def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:

@@ -73,7 +73,7 @@ def bars(found: Sequence[Card]) -> Figure:
                 count = sum(claim["outcome"] == name and claim["reduced"] == reduced for claim in card.claims)
                 if not count:
                     continue
-                style = {"alpha": 0.55, "hatch": "////", "edgecolor": "white", "lw": 0} if reduced else {"label": name}
+                style = {"alpha": 0.55, "hatch": "////", "edgecolor": "white", "lw": 0} if reduced else {}
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
                 ink = plotting.INK if reduced else LETTERS[name]
                 ax.text(start + count / 2, row, str(count), ha="center", va="center", color=ink, fontsize=10)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from grokbook import book, plotting
+from grokbook import book, plotting, records
 from grokbook.chapters.scorecard import figures
 from grokbook.chapters.scorecard.figures import Card
 from grokbook.parameters import BadInput
@@ -37,7 +37,7 @@ def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book
         figures.cards(tmp_path)
     for card in (ONE, TWO):
         said = {"claims": card.claims, "records": card.records}
-        plotting.keep(plotting.folder(card.chapter) / "claims.json", json.dumps(said).encode())
+        records.write_whole(plotting.folder(card.chapter) / "claims.json", json.dumps(said).encode())
         notebook = {"cells": [{"source": [f"# {card.title}\n", "text"]}]}
         (tmp_path / "book" / f"{card.chapter}.ipynb").write_text(json.dumps(notebook))
     assert figures.cards(tmp_path) == [TWO, ONE]
