@@ -11,6 +11,7 @@ What the kernels find in their environment:
     GROKBOOK_FIGURES    the folder that stands for figures/: a chapter saves into <it>/<chapter>/
     GROKBOOK_LOG        a JSON-lines file; every record obtained appends a line
     GROKBOOK_PROGRESS   a text file; lines appended to it are shown in the terminal
+    GROKBOOK_TURN       a file that is locked by the chapter which trains with all cores or the GPU
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -27,16 +29,18 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grokbook import notebooks, parameters
+from grokbook import notebooks, parameters, runner
 from grokbook.parameters import BadInput
 from grokbook.records import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 SCALES = ("full", "quick")
+SUMMARIES = ("scorecard",)  # chapters made of what all others leave in figures/
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -168,12 +172,17 @@ def _stage(root: Path, stage: Path, only: str | None = None) -> None:
 def _execute(
     given: Mapping[str, dict[str, Any]], stage: Path, settings: Settings, log: RecordLog, figures: Path
 ) -> None:
-    """Execute the chapters one after the other and leave their canonical notebooks in the stage."""
+    """Execute the chapters, one per core at a time, and leave their canonical notebooks in the stage.
+
+    Raises:
+        BuildError: a chapter failed; the others are ended.
+    """
     environment = THREADS | {
         "GROKBOOK_DEVICE": settings.device,
         "GROKBOOK_FRESH": "1" if settings.fresh else "",
         "GROKBOOK_LOG": str(log.path),
         "GROKBOOK_PROGRESS": str(log.progress),
+        "GROKBOOK_TURN": str(settings.build / "lock.training"),
         "GROKBOOK_FIGURES": str(figures),
         "IPYTHONDIR": str(settings.build / "ipython"),  # not the reader's own start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # plots belong on the page
@@ -181,22 +190,43 @@ def _execute(
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     figures.mkdir(parents=True, exist_ok=True)
+    (settings.build / "lock.training").touch()
+    rounds = [[name for name in given if (name in SUMMARIES) == late] for late in (False, True)]
     with _environment(environment), _shown(log.progress):
-        for chapter, values in given.items():
-            started = time.monotonic()
-            settled = ", ".join(f"{name}={value}" for name, value in values.items())
-            print(f"  {chapter}: executing" + (f" with {settled}" if settled else ""), flush=True)
-            execute_notebook(
-                settings.root / "book" / f"{chapter}.ipynb",
-                stage / "book" / f"{chapter}.ipynb",
-                values,
-                root=settings.root,
-            )
-            print(f"  {chapter}: executed in {_duration(time.monotonic() - started)}", flush=True)
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), len(given)), context, runner.end_with_parent)
+        try:
+            for names in rounds:
+                futures = {
+                    pool.submit(
+                        execute_notebook,
+                        settings.root / "book" / f"{name}.ipynb",
+                        stage / "book" / f"{name}.ipynb",
+                        given[name],
+                        root=settings.root,
+                    ): name
+                    for name in names
+                }
+                for future in as_completed(futures):
+                    seconds, told = future.result()
+                    for line in told:
+                        print(f"  {line}", file=sys.stderr)
+                    print(f"  {futures[future]}: executed in {_duration(seconds)}", flush=True)
+        except BaseException:
+            for process in list(pool._processes.values()):  # whose kernels end with them
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def execute_notebook(source: Path, target: Path, values: Mapping[str, Any], *, root: Path = ROOT) -> None:
+def execute_notebook(
+    source: Path, target: Path, values: Mapping[str, Any], *, root: Path = ROOT
+) -> tuple[float, list[str]]:
     """Execute one notebook with papermill, kernel in `root`, and write it canonically to `target`.
+
+    Returns:
+        The seconds it took, and what cells wrote to stderr, with the cell.
 
     Raises:
         BuildError: a cell failed; names the notebook and the cell and holds the traceback.
@@ -207,6 +237,11 @@ def execute_notebook(source: Path, target: Path, values: Mapping[str, Any], *, r
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
+    started = time.monotonic()
+    settled = ", ".join(f"{name}={value}" for name, value in values.items())
+    if shown := os.environ.get("GROKBOOK_PROGRESS"):
+        with open(shown, "a", encoding="utf-8") as lines:
+            lines.write(f"{source.stem}: executing" + (f" with {settled}" if settled else "") + "\n")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -231,9 +266,9 @@ def execute_notebook(source: Path, target: Path, values: Mapping[str, Any], *, r
     executed = notebooks.read(target)
     if failed := notebooks.errors(executed):
         raise BuildError(f"{source.name} holds an error in {failed[0]}")
-    for cell, line in notebooks.stderr_lines(executed):
-        print(f"  {source.stem}, cell {cell}, on stderr: {line}", file=sys.stderr)
     notebooks.write(notebooks.canonical(executed), target)
+    told = [f"{source.stem}, cell {cell}, on stderr: {line}" for cell, line in notebooks.stderr_lines(executed)]
+    return time.monotonic() - started, told
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import multiprocessing
 import os
@@ -32,6 +33,7 @@ from grokbook.experiment import Experiment
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 16  # on a CPU, stacks beyond this gained nothing for the smallest nets
 COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
+WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
 CONNECT_SECONDS = 10.0  # to a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -208,7 +210,10 @@ def train(
         shards = [experiment.select(place) for place in places]
         todo = [shard for shard in shards if not _is_done(shard, folder)]
         if executor is None:
-            count = min(workers or here, len(todo))
+            small = workers is None and device == "cpu" and sum(map(_cost, todo)) < WORTH_A_PROCESS
+            count = 1 if small else min(workers or here, len(todo))
+            if count > 1 or device == "cuda":
+                stack.enter_context(_turn())
             executor = stack.enter_context(Processes(count) if count > 1 else ThisProcess())
         stack.enter_context(Progress(experiment, shards, folder))
         failures = run_shards(executor, todo, folder, device)
@@ -357,9 +362,14 @@ class Processes(ThreadPoolExecutor):
 
 
 def _begin_worker(number: int) -> None:
-    """Train in one thread, and end when whoever asked is gone: the same command then continues from the checkpoint."""
+    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)  # one each
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that came about."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -382,6 +392,15 @@ def settle(threads: int) -> None:
     if keep := getattr(ctypes.CDLL(None), "mallopt", None):
         keep(M_MMAP_THRESHOLD, LARGEST_KEPT)
         keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
+
+
+@contextlib.contextmanager
+def _turn() -> Iterator[None]:
+    """Chapters of one build are executed side by side: who trains with all cores, or on the GPU, waits for its turn."""
+    with open(os.environ.get("GROKBOOK_TURN") or os.devnull) as lock:
+        if lock.name != os.devnull:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
 import dataclasses
+import fcntl
 import json
 import os
 import subprocess
@@ -86,6 +87,38 @@ def test_blocks_and_processes_do_not_change_the_numbers():
         again = runner.train(tiny(), **settings)
         np.testing.assert_allclose(again.train_loss, alone.train_loss, rtol=1e-6)
         assert again.seed.values.tolist() == [0, 1, 2]
+
+
+def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
+    started = []
+
+    class Noted(runner.Processes):
+        def __init__(self, count):
+            started.append(count)
+            super().__init__(count)
+
+    monkeypatch.setattr(runner, "Processes", Noted)
+    monkeypatch.setattr(runner, "plan", lambda experiment, device: ("cpu", 1, 2))
+    runner.train(tiny("test/small"))
+    assert started == []
+    monkeypatch.setattr(runner, "WORTH_A_PROCESS", 1.0)
+    runner.train(tiny("test/large"))
+    assert started == [2]
+
+
+def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path, monkeypatch):
+    """Chapters are executed side by side; two trainings at once would share cores, or a GPU's memory."""
+    lock = tmp_path / "turn"
+    lock.touch()
+    monkeypatch.setenv("GROKBOOK_TURN", str(lock))
+    with open(lock) as other, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        small = runner.train(tiny("test/small"), workers=1)  # one core: needs no turn
+        waiting = pool.submit(runner.train, tiny("test/large"), workers=2, block=1)
+        with pytest.raises(TimeoutError):
+            waiting.result(2)
+        fcntl.flock(other, fcntl.LOCK_UN)
+        np.testing.assert_allclose(waiting.result().train_loss, small.train_loss, rtol=1e-6)
 
 
 def poisoned(poison):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,6 +184,24 @@ def test_progress_of_a_kernel_is_shown_while_it_runs(small_book, capsys):
     root = small_book("import os", "open(os.environ['GROKBOOK_PROGRESS'], 'a').write('half way\\n');")
     book.make_chapter("small", {}, Settings(root=root))
     assert "    half way\n" in capsys.readouterr().out
+
+
+def test_chapters_are_executed_side_by_side_and_their_summary_after_them(small_book, monkeypatch):
+    """Two chapters that wait for each other, and a third, first in the list, that counts what they left."""
+    begin = "import os, time; from pathlib import Path; there = Path(os.environ['GROKBOOK_FIGURES'])"
+    root = small_book(begin, "print(len(list(there.glob('*'))), 'were there')")
+    (root / "book" / "small.ipynb").rename(root / "book" / "sum.ipynb")
+    leave = "(there / str(os.getpid())).touch(); end = time.monotonic() + 60"
+    wait = "while len(list(there.glob('*'))) < 2:\n    time.sleep(0.1)\n    assert time.monotonic() < end, 'alone'"
+    small_book(begin, leave, wait)
+    shutil.copy(root / "book" / "small.ipynb", root / "book" / "other.ipynb")
+    names = "sum", "small", "other"
+    files = "".join(f"- file: book/{name}\n" for name in names)
+    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/intro\nchapters:\n{files}")
+    monkeypatch.setattr(book, "SUMMARIES", ("sum",))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    index = book.make_book(Settings(root=root))
+    assert "2 were there" in (index.parent / "book" / "sum.html").read_text()
 
 
 def test_kernels_find_the_settings_in_their_environment(small_book):
