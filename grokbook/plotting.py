@@ -21,6 +21,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
@@ -73,6 +74,12 @@ RC: Any = {
     "svg.hashsalt": "grokbook",
     "mathtext.fontset": "dejavusans",
 }
+
+# A machine may have another edition of this font, whose letters have other numbers: the SVG files would tell.
+_OWN = Path(matplotlib.get_data_path())
+fontManager.ttflist = [
+    face for face in fontManager.ttflist if face.name != RC["font.family"] or Path(face.fname).is_relative_to(_OWN)
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -121,6 +121,21 @@ def test_saving_twice_writes_the_same_bytes(tmp_path, monkeypatch):
     assert svg.startswith(b"<?xml") and b"<dc:date>" not in svg
 
 
+def test_letters_come_from_the_font_that_matplotlib_brings(tmp_path):
+    """Also where the machine has another edition of it, which matplotlib may have found first."""
+    code = (
+        "import shutil, sys; from matplotlib.font_manager import FontProperties, findfont, fontManager;"
+        "other = shutil.copy(findfont('DejaVu Sans'), sys.argv[1]); fontManager.addfont(other);"
+        "fontManager.ttflist.insert(0, fontManager.ttflist.pop());"
+        "assert findfont('DejaVu Sans') == other;"
+        "import grokbook.plotting; found = findfont(FontProperties('DejaVu Sans'), rebuild_if_missing=False);"
+        "sys.exit(found == other)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "DejaVuSans.ttf")]
+    done = subprocess.run(command, cwd=plotting.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
 def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path))
     figure, _ = plotting.panels()

@@ -624,7 +624,7 @@ def spectrum(records: Records) -> Figure:
     figure.legend(*power.get_legend_handles_labels(), loc="outside upper left", ncols=5)
     study = records["circles"]
     single.plot(study.frequency, study.one, color=BLUE, label="one circle")
-    plotting.level(single, study.attrs["random"], "random vectors", x=0.02)
+    plotting.level(single, study.attrs["random"], "random vectors", x=0.02, above=False)
     low, high = np.quantile(study.five.values, [0.05, 0.95])
     single.axhspan(low, high, color=GREEN, alpha=0.15, lw=0, label="five circles, 90 %")
     trained = record.med_M1.values / record.embedding_norm.values
