@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections import defaultdict
@@ -174,8 +175,7 @@ class Experiment:
     @property
     def hash(self) -> str:
         """Content hash of the recipe, 16 hexadecimal digits. Names and plot code are not part of it."""
-        text = json.dumps(self.recipe, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _hash(self)
 
     @property
     def member_steps(self) -> int:
@@ -202,6 +202,12 @@ class Experiment:
             size = block or len(members)
             for begin in range(0, len(members), size):
                 yield members[begin : begin + size]
+
+
+@functools.cache  # of this process: a worker must find out by itself what its version makes of it
+def _hash(experiment: Experiment) -> str:
+    text = json.dumps(experiment.recipe, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def describe(thing: Any, skip: Sequence[str] = ()) -> Any:

@@ -98,11 +98,12 @@ class Page(Mapping[str, xr.Dataset]):
     def _obtain(self, name: str) -> xr.Dataset | None:
         full, reduced = self.experiments[name], self.otherwise.get(name)
         candidates = [full] if reduced is None else [full, reduced]
-        stored = [one for one in candidates if runner.status(one).state == "present"] if not runner.fresh() else []
+        stored = [] if runner.fresh() else [one for one in candidates if runner.status(one).record is not None]
         if stored:
+            record = runner.obtain(stored[0], device=self.device)
             # the committed file, or one trained here before
-            self.sources[name] = "stored" if "results" in str(runner.status(stored[0]).path) else "trained here"
-            return runner.obtain(full, otherwise=reduced, device=self.device)
+            self.sources[name] = "stored" if "results" in record.encoding["source"] else "trained here"
+            return record
         within = [one for one in candidates if self.cost(one) <= self.budget]
         absent = all(runner.status(one).state == "missing" for one in candidates)
         if not within or (name in self.committed and absent and not runner.fresh()):

@@ -54,6 +54,7 @@ class Status:
     why: str = ""
     scale: str = "full"
     cost: str = ""
+    record: xr.Dataset | None = None  # where it is present
 
 
 def status(experiment: Experiment) -> Status:
@@ -63,7 +64,8 @@ def status(experiment: Experiment) -> Status:
     for path in (records.stored_path(experiment), records.cached_path(experiment)):
         try:
             record = records.find(experiment, path)
-            return Status("present", path, scale=scale, cost=f"{record.attrs['wall_seconds'] / 60:.1f} core min")
+            cost = f"{record.attrs['wall_seconds'] / 60:.1f} core min"
+            return Status("present", path, scale=scale, cost=cost, record=record)
         except FileNotFoundError:
             continue
         except LookupError as error:
@@ -90,10 +92,10 @@ def obtain(experiment: Experiment, *, otherwise: Experiment | None = None, devic
     if not fresh():
         for candidate in candidates:
             place = status(candidate)
-            if place.state == "present" and place.path is not None:
+            if place.record is not None:
                 source = "cached" if place.path == records.cached_path(candidate) else "stored"
                 _log(candidate, source, began)
-                return records.find(candidate, place.path)
+                return place.record
             if place.state == "damaged":
                 print(f"grokbook: {place.why}; training it again, the file is left as it is", file=sys.stderr)
     record = train(candidates[-1], device=device)
