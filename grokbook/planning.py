@@ -10,7 +10,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,11 +68,15 @@ def flops(run: Run) -> int:
 
 def shape(run: Run) -> str:
     """A name for what the cost of a step depends on: not the seed, nor any rate."""
-    parts = (describe(run.task), describe(run.model), run.loss, run.batch_size)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    return _shape(run.task, run.model, run.loss, run.batch_size)
 
 
-@lru_cache(maxsize=1)
+@cache
+def _shape(task: Any, model: Any, *others: Any) -> str:
+    return hashlib.sha256(repr((describe(task), describe(model), *others)).encode()).hexdigest()[:16]
+
+
+@cache
 def counted() -> dict[str, int]:
     """What ``python -m benchmarks flops`` has counted, by shape."""
     path = records.ROOT / "benchmarks" / "flops.json"

@@ -108,10 +108,11 @@ def _work(experiment: Experiment) -> float:
     return float(sum(run.steps * planning.flops(run) for run in experiment.runs))
 
 
+@cache
 def _spent(experiment: Experiment) -> float | None:
     """Core seconds that its record says it took."""
-    place = runner.status(experiment)
-    return float(records.load(place.path).attrs["wall_seconds"]) if place.state == "present" and place.path else None
+    record = runner.status(experiment).record
+    return None if record is None else float(record.attrs["wall_seconds"])
 
 
 def _core_of(experiment: Experiment) -> planning.Machine:
