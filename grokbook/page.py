@@ -6,6 +6,7 @@ page's budget is not started: what needs it says so, with the command that would
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,7 +37,8 @@ class Page(Mapping[str, xr.Dataset]):
         made_of: study -> the experiments that it reads.
         otherwise: name -> a smaller experiment that stands in where the full one has no record.
         cost: experiment -> PFLOP of its training.
-        budget: the most PFLOP that a training may cost to be started from the page.
+        budget: the most PFLOP that a training may cost to be started from the page; at other settings than the
+            paper's, what would cost more trains with as many of its seeds as it allows.
         committed: names of experiments whose records come with the book; where there is none, none was made yet,
             and the page says how to make it instead of training unasked.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
@@ -105,11 +107,14 @@ class Page(Mapping[str, xr.Dataset]):
             self.sources[name] = "stored" if "results" in record.encoding["source"] else "trained here"
             return record
         within = [one for one in candidates if self.cost(one) <= self.budget]
+        if not within and name not in self.committed:
+            within = [one for one in fewer_seeds(full) if self.cost(one) <= self.budget]
         absent = all(runner.status(one).state == "missing" for one in candidates)
         if not within or (name in self.committed and absent and not runner.fresh()):
             self.sources[name] = "not trained"
             return None
-        _tell(f"{within[0].name}: training {len(within[0].runs)} networks, {within[0].member_steps:,} steps in all")
+        if runner.fresh() or runner.status(within[0]).record is None:
+            _tell(f"{within[0].name}: training {len(within[0].runs)} networks, {within[0].member_steps:,} steps in all")
         self.sources[name] = "trained here"
         return runner.obtain(within[0], device=self.device)
 
@@ -314,3 +319,13 @@ def _tell(line: str) -> None:
     if path := os.environ.get("GROKBOOK_PROGRESS"):
         with open(path, "a", encoding="utf-8") as progress:
             progress.write(line + "\n")
+
+
+def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
+    """The same experiment with fewer and fewer of its seeds, as long as every condition is left."""
+    seeds = list(dict.fromkeys(run.seed for run in experiment.runs))
+    conditions = {dataclasses.replace(run, seed=0) for run in experiment.runs}
+    for count in range(len(seeds) - 1, 0, -1):
+        kept = tuple(run for run in experiment.runs if run.seed in seeds[:count])
+        if {dataclasses.replace(run, seed=0) for run in kept} == conditions:
+            yield dataclasses.replace(experiment, runs=kept, scale="reduced")

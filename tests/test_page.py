@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from grokbook.claims import Claim, Verdict
 from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
-from grokbook.page import Page
+from grokbook.page import Page, fewer_seeds
 from grokbook.tasks import ModularTask
 
 
@@ -75,6 +76,25 @@ def test_a_smaller_experiment_within_the_budget_stands_in(make):
     small = experiment(steps=2)
     here = make(otherwise={"curves": small}, cost=lambda one: float(one.member_steps), budget=5.0)
     assert here["curves"].attrs["hash"] == small.hash
+
+
+def test_at_other_settings_a_training_gets_the_seeds_that_the_budget_allows(make):
+    whole = experiment()
+    here = make(cost=lambda one: float(len(one.runs)), budget=1.0)
+    assert here["curves"].seed.values.tolist() == [whole.runs[0].seed]
+    assert here["curves"].attrs["scale"] == "reduced"
+    told = here.ran("curves").text
+    assert "reduced" in told and "`budget=2` runs it" in told
+    committed = make(cost=lambda one: float(len(one.runs)), budget=1.0, committed=["curves"])
+    assert "curves" not in committed  # at the paper's settings it has a command instead
+
+
+def test_fewer_seeds_leave_every_condition_in():
+    both = (*experiment().runs, *(dataclasses.replace(run, steps=7) for run in experiment().runs))
+    (fewer,) = fewer_seeds(dataclasses.replace(experiment(), runs=both))
+    assert [run.steps for run in fewer.runs] == [both[0].steps, 7] and fewer.scale == "reduced"
+    uneven = dataclasses.replace(experiment(), runs=(both[0], both[3]))  # each seed has a condition of its own
+    assert list(fewer_seeds(uneven)) == []
 
 
 def test_studies_are_computed_and_may_have_no_meaning(make):
