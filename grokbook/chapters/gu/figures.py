@@ -583,7 +583,6 @@ def diameters(records: Records) -> Figure:
     power.set_xlabel("frequency")
     power.set_ylabel("share of power")
     power.set_title("a  trained; dotted: start")
-    plotting.legend(power, loc="upper right")
     found = studies.two_vocabularies(record)
     names = {
         "diameter_a": "A",
@@ -601,7 +600,7 @@ def diameters(records: Records) -> Figure:
     sizes.set_xlim(0)
     sizes.set_xlabel("distance")
     sizes.set_title("b  diameters and distances")
-    plotting.legend(sizes, loc="lower right")
+    figure.legend(loc="outside upper center", ncols=4)
     return figure
 
 
