@@ -142,13 +142,14 @@ class Page(Mapping[str, xr.Dataset]):
         plotting.save_if_asked(figure, self.chapter, id)
         return figure
 
-    def say(self, id: str) -> Markdown:
-        """A sentence with computed numbers; which command is missing where a record is."""
+    def say(self, id: str) -> Markdown | None:
+        """A sentence with computed numbers; which command is missing where a record is, unless it was said before."""
         sentence = self.sentences[id]
-        missing = [name for name in sentence.needs if name not in self]
-        if missing:
-            return Markdown(" ".join(self._sentence(name) for name in missing if name not in self._described))
-        return Markdown(sentence.write(self))
+        if missing := [name for name in sentence.needs if name not in self]:
+            text = " ".join(self._sentence(name) for name in missing if name not in self._described)
+        else:
+            text = sentence.write(self)
+        return Markdown(text) if text else None
 
     def ran(self, *names: str) -> Markdown:
         """A sentence a record on what was run, computed from the records."""

@@ -509,7 +509,14 @@ def _speeds(record: xr.Dataset, fast: str, slow: str) -> dict[float, float]:
 
 
 def _ratios(found: dict[float, float]) -> str:
-    return ", ".join(f"{value:.2f} at α = {alpha:g}" for alpha, value in found.items())
+    def told(value: float) -> str:
+        if np.isnan(value):
+            return "none (neither gets there)"
+        return {0.0: "0 (only the first gets there)", np.inf: "infinite (only the second gets there)"}.get(
+            value, f"{value:.2f}"
+        )
+
+    return ", ".join(f"{told(value)} at α = {alpha:g}" for alpha, value in found.items())
 
 
 @claim(

@@ -892,6 +892,7 @@ def group_hexagon(records: Records) -> Figure:
         ax.set_yticklabels([])
         ax.set_title(title)
     axes[2].bar(range(1, len(share) + 1), share, color=GREY)
+    axes[2].set_xticks(range(1, len(share) + 1))
     axes[2].set_xlabel("component")
     axes[2].set_ylabel("share of variance")
     axes[2].set_title("c  variance")
