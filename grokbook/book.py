@@ -30,6 +30,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,8 @@ def _execute(
                     for line in told:
                         print(f"  {line}", file=sys.stderr)
                     print(f"  {futures[future]}: executed in {_duration(seconds)}", flush=True)
+        except BrokenProcessPool:
+            raise BuildError("a chapter's process was killed; most often the machine had no memory left") from None
         except BaseException:
             for process in list(pool._processes.values()):  # whose kernels end with them
                 process.terminate()

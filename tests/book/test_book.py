@@ -95,6 +95,13 @@ def test_a_kernel_that_dies_is_told_in_one_line(small_book):
         book.make_book(Settings(root=root))
 
 
+def test_a_chapters_process_that_is_killed_is_told_in_one_line(small_book):
+    root = small_book("import os", "os.kill(os.getppid(), 9)", "import time; time.sleep(60)")
+    with pytest.raises(BuildError, match="process was killed"):
+        book.make_chapter("small", {}, Settings(root=root))
+    assert not (root / "_build" / "html").exists()
+
+
 def test_swap_brings_the_old_folder_back_when_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
     place, new = tmp_path / "html", tmp_path / "new"
     for folder, text in ((place, "old"), (new, "new")):
