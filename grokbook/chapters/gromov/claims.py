@@ -485,7 +485,7 @@ def _optim(records: Records) -> Verdict:
     "Sec. 5.2",
     "The critical share of data falls with p (no data in the paper).",
     expected="falling",
-    criterion="the smallest α that groks under AdamW does not increase over p = 23, 47, 97",
+    criterion="the smallest α that groks under AdamW does not increase with p (23, 47 and 97 unless changed)",
     needs=("critical_fraction", "data_fraction"),
 )
 def _alphac(records: Records) -> Verdict:
@@ -520,7 +520,8 @@ BANDS = {  # width -> lowest and highest accuracy of ten draws, p = 97
     "Cosine weights with φ₁ + φ₂ = φ₃ solve addition; accuracy grows with N and the loss can be made arbitrarily "
     "small.",
     expected="0.301 at N = 20, 0.947 at 60, 1 from 200; MSE 4/N",
-    criterion="mean accuracy at ten widths within the range of ten earlier draws; MSE = 4/N ± 10 % for N ≥ 100",
+    criterion="mean accuracy at ten widths within the range of ten earlier draws at p = 97; MSE = 4/N ± 10 % for "
+    "N ≥ 100",
     needs=("analytic",),
 )
 def _claim_1(records: Records) -> Verdict:
