@@ -340,12 +340,12 @@ TRACKED = (
 
 
 def by_prime(records: Records) -> dict[int, xr.Dataset]:
-    """The runs of figure 5 at hand, by modulus."""
-    found = {}
+    """The runs of figure 5 at hand, by modulus; of two records with one modulus, the first."""
+    found: dict[int, xr.Dataset] = {}
     for name in ("base", "primes", "largest_prime"):
         if name in records:
             for p in np.unique(records[name].p.values):
-                found[int(p)] = select(records[name], p=int(p))
+                found.setdefault(int(p), select(records[name], p=int(p)))
     return dict(sorted(found.items()))
 
 

@@ -181,6 +181,13 @@ def test_a_control_that_follows_as_well_takes_med_its_claim(tiny_records):
     assert by_id("fig5-special").judge(found).outcome == "not reproduced"
 
 
+def test_the_baseline_is_shown_before_a_stand_in_of_the_same_modulus(tiny_records):
+    base, other = tiny_records["base"], tiny_records["largest_prime"]
+    same = other.assign_coords(p=("run", [int(base.p[0])] * other.sizes["run"]), label=other.label + "?")
+    (runs,) = studies.by_prime({"base": base, "largest_prime": same}).values()
+    assert runs.label.values.tolist() == base.label.values.tolist()
+
+
 @pytest.mark.parametrize("id", SENTENCES)
 def test_every_sentence_is_written(id, tiny_records):
     sentence = SENTENCES[id]
