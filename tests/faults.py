@@ -68,9 +68,11 @@ def main(seconds: float, kills: int) -> None:
         # How many steps this machine makes in that time, so that the test is as long on a faster one.
         train(folder / "first", experiment(100))
         began = time.monotonic()
-        train(folder / "trial", experiment(1000))
-        steps = max(1000, round(1000 * seconds / (time.monotonic() - began)))
-        under_fire(folder / "killed", experiment(steps), kills, 0.6 * seconds / kills, seed=steps)
+        trial = max(1000, round(200 * seconds))
+        train(folder / "trial", experiment(trial))
+        steps = max(1000, round(trial * seconds / (time.monotonic() - began)))
+        # A machine that is less busy later must still be training when the last kill comes.
+        under_fire(folder / "killed", experiment(steps), kills, 0.4 * seconds / kills, seed=steps)
         began = time.monotonic()
         plain = train(folder / "plain", experiment(steps))
         took = time.monotonic() - began
