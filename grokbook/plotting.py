@@ -264,7 +264,7 @@ def level(ax: Axes, at: float, text: str = "", *, color: str = INK, x: float = 0
             text,
             (x, at),
             xycoords=("axes fraction", "data"),
-            xytext=(0, 2 if above else -2),
+            xytext=(0, 2 if above else -4),
             textcoords="offset points",
             ha="right" if x > 0.5 else "left",
             va="bottom" if above else "top",

@@ -82,8 +82,9 @@ def dynamics(records: Records) -> Figure:
     loss.set_title("a  loss")
     plotting.legend(loss, loc="lower left")
     for layer, color, name in (("W_in", IN, "first layer"), ("W_out", OUT, "readout")):
-        plotting.curves(norms, record.step, studies.relative_norms(record, layer), color=color, label=name)
-        plotting.curves(gradients, record.step, record[f"gradient_norm_{layer}"] * 1e6, color=color, label=name)
+        relative, gradient = studies.relative_norms(record, layer), record[f"gradient_norm_{layer}"] * 1e6
+        for ax, values in ((norms, relative), (gradients, gradient)):  # the relative norms coincide
+            plotting.curves(ax, record.step, values, color=color, label=name, dashed=layer == "W_out")
     norms.set_title("b  weight norms")
     norms.set_ylabel("norm / initial norm")
     norms.set_ylim(0)
@@ -94,7 +95,6 @@ def dynamics(records: Records) -> Figure:
     gradients.set_title("d  gradient norms")
     gradients.set_ylabel("gradient norm × 10⁶")
     gradients.set_ylim(0)
-    plotting.legend(gradients, loc="center right")
     for ax in (norms, accuracy, gradients, loss):
         _onset(ax, record, words=ax is accuracy)
     for ax in (accuracy, gradients):
@@ -792,12 +792,12 @@ def critical_fraction(records: Records) -> Figure:
     """How little data AdamW needs, for three moduli."""
     figure, ((left, right),) = plotting.panels(1, 2, height=2.7, gridspec_kw={"width_ratios": (1.6, 1)})
     moduli = studies.fraction_records(records)
-    for (p, record), color in zip(moduli, (SKY, BLUE, INK), strict=False):
+    for place, ((p, record), color) in enumerate(zip(moduli, (SKY, BLUE, INK), strict=False)):
         x, table = studies.sweep(record, "train_fraction", studies.test_times)
         plotting.dots(left, x, table, color=color, label=f"p = {p}")
         values = studies.smallest_fraction(record)
-        right.plot(np.full(len(values), p), values, "o", color=color, ms=5, alpha=0.6, mew=0)
-        right.plot(p, studies.median(values), "_", color=color, ms=16, mew=2)
+        right.plot(np.full(len(values), place), values, "o", color=color, ms=5, alpha=0.6, mew=0)
+        right.plot(place, studies.median(values), "_", color=color, ms=16, mew=2)
     left.set_yscale("log")
     plotting.plain_numbers(left.yaxis)
     left.set_ylabel("t_test (optimizer steps)")
@@ -806,8 +806,8 @@ def critical_fraction(records: Records) -> Figure:
     right.set_xlabel("modulus p")
     right.set_ylabel("smallest α that groks")
     right.set_ylim(0, 1)
-    right.set_xticks([p for p, _ in moduli])
-    right.set_xlim(0, 1.15 * max(p for p, _ in moduli))
+    right.set_xticks(range(len(moduli)), [str(p) for p, _ in moduli])
+    right.margins(x=0.2)
     return figure
 
 
