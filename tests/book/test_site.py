@@ -207,6 +207,7 @@ class Seen(NamedTuple):
     images: list[tuple[str, bool]]  # (alternative text, whether it is drawn)
     wide: list[str]  # elements that reach past the window and that no box of their own scrolls
     width: int  # what there is to scroll sideways, in pixels
+    cut: list[str]  # equations that do not fit their box
 
 
 IMAGES = "() => [...document.images].map(i => [i.alt, i.complete && i.naturalWidth > 0])"
@@ -217,6 +218,8 @@ WIDE = """() => [...document.querySelectorAll('.bd-article *')].filter(e => {
         if (['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(box).overflowX) && !past(box)) return false;
     return true;
 }).map(e => e.outerHTML.slice(0, 120))"""
+CUT = """() => [...document.querySelectorAll('.bd-article mjx-container[display="true"]')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.closest('[id]').id)"""
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +233,7 @@ def seen(site, browser, address) -> dict[tuple[str, str], Seen]:
                 width = visit.tab.evaluate("document.documentElement.scrollWidth")
                 wide = visit.tab.evaluate(WIDE)
                 complaints = [text for text in visit.complaints if TOLERATED not in text]
-                found[page, place] = Seen(visit.outside, complaints, images, wide, width)
+                found[page, place] = Seen(visit.outside, complaints, images, wide, width, visit.tab.evaluate(CUT))
     return found
 
 
@@ -255,6 +258,15 @@ def test_no_page_scrolls_sideways_on_a_phone(seen):
     phone = {page: found for (page, place), found in seen.items() if place == "phone"}
     assert {page: found.wide for page, found in phone.items() if found.wide} == {}
     assert {page: found.width for page, found in phone.items() if found.width > SIZES["phone"]["width"]} == {}
+
+
+def test_equations_fit_the_window(seen):
+    assert {where: page.cut for where, page in seen.items() if page.cut} == {}
+
+
+def test_an_equation_that_does_not_fit_would_be_noticed(browser, address):
+    with Visit(browser, address, "book/gromov.html", {"width": 200, "height": 844}) as visit:
+        assert visit.tab.evaluate(CUT)
 
 
 def test_something_too_wide_would_be_noticed(browser, address):
