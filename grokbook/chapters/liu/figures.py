@@ -880,10 +880,16 @@ def group_hexagon(records: Records) -> Figure:
         (axes[1], tuple(others), "b  the other two"),
     ):
         points = scores[:, list(plane)]
+        close = 0.2 * np.ptp(points)
         for k, name in enumerate(names):
             color = BLUE if k in even else ORANGE
             ax.plot(*points[k], "o", ms=6, color=color, mew=0)
-            ax.annotate(name, points[k], xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8.5)
+            across, up = (points - points[k]).T
+            beside = abs(across) < close
+            # Above its point, unless it would hit another there and none below.
+            above = not (beside & (up > 0) & (up < 1.5 * close)).any() or (beside & (up < 0) & (up > -close)).any()
+            side = {"xytext": (0, 6), "va": "bottom"} if above else {"xytext": (0, -6), "va": "top"}
+            ax.annotate(name, points[k], textcoords="offset points", ha="center", fontsize=8.5, **side)
         ax.set_aspect("equal", "datalim")
         ax.margins(0.25)
         ax.set_xlabel(f"component {plane[0] + 1}")
