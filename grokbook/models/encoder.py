@@ -1,8 +1,8 @@
 """The transformer of Liu et al. (2022), section 4.2: encoder blocks over two tokens, read out side by side.
 
-The paper calls it decoder-only; its code has blocks without a causal mask and without positions. Of two tokens, each
-attends to itself and to the other, so a softmax over two scores is a logistic function of their difference and
-attention needs no matrix of scores. `tests/textbook_encoder.py` writes it out with ``torch.nn``'s own layers.
+The paper calls it decoder-only; its code has blocks without a causal mask and without positions. With one head of the
+full width, products of weights with each other replace products of every token with each of them.
+`tests/textbook_encoder.py` writes it out with ``torch.nn``'s own layers.
 """
 
 from __future__ import annotations
@@ -86,30 +86,54 @@ class PairEncoder:
         M, B = inputs.shape[:2]
         drop = _Dropout(self.dropout, noise if self.dropout else None)
         start = torch.arange(M, device=inputs.device)[:, None, None] * self.p
-        x = torch.nn.functional.embedding(inputs + start, params["W_E"].flatten(0, 1))  # (M, B, 2, d)
-        x = x.flatten(1, 2)  # (M, 2B, d): both tokens of a sample are neighbours
+
+        def rows(table: Tensor) -> Tensor:  # a row a symbol becomes a row a token, both tokens of a sample neighbours
+            return torch.nn.functional.embedding(inputs + start, table.flatten(0, 1)).flatten(1, 2)  # (M, 2B, d)
+
+        x = rows(params["W_E"])
         for block in range(self.layers):
             of = {name.removesuffix(f"_{block}"): value for name, value in params.items() if name.endswith(f"_{block}")}
-            x = x + drop(self._attend(_norm(x, of["g1"], of["c1"]), of, drop))
-            h = torch.relu(_linear(_norm(x, of["g2"], of["c2"]), of["W_in"], of["b_in"]))
+            # Before the first block a token is its symbol and nothing else: p rows serve all 2 B tokens.
+            query, key, value = _projected(x if block else params["W_E"], of)
+            if not block:
+                query, key, value = rows(query), rows(key), rows(value)
+            x = x + drop(_attend(query, key, value, drop) + of["b_O"][:, None])
+            h = torch.relu(_linear(_norm(x), *_with_norm(of["W_in"], of["b_in"], of["g2"], of["c2"])))
             x = x + drop(_linear(drop(h), of["W_out"], of["b_out"]))
         return _linear(x.view(M, B, -1), params["W_U"], params["b_U"])
 
-    def _attend(self, x: Tensor, of: Params, drop: _Dropout) -> Tensor:
-        """Attention with one head between the two tokens of every sample, (M, 2B, d)."""
-        query, key, value = _linear(x, of["W_QKV"], of["b_QKV"]).unflatten(1, (-1, 2)).chunk(3, -1)  # (M, B, 2, d)
-        advantage = (query * (key.flip(2) - key)).sum(-1, keepdim=True) * self.d_model**-0.5
-        other = torch.sigmoid(advantage)
-        mixed = drop(1 - other) * value + drop(other) * value.flip(2)
-        return _linear(mixed.flatten(1, 2), of["W_O"], of["b_O"])
+
+def _projected(x: Tensor, of: Params) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values (M, n, d) of rows ``x``, for two products with matrices instead of five.
+
+    A score (W_Q x + b_Q) . (W_K y + b_K) is a product of y with W_K' (W_Q x + b_Q), but for what is equal for all y and
+    leaves a softmax as it is; and W_O, which comes after the average over values, may come before it.
+    """
+    W, b = _with_norm(of["W_QKV"], of["b_QKV"], of["g1"], of["c1"])
+    (W_Q, W_K, W_V), (b_Q, _, b_V) = W.chunk(3, 1), (part[..., None] for part in b.chunk(3, 1))
+    key, W_O = _norm(x), of["W_O"]
+    query = _linear(key, W_K.mT @ W_Q, (W_K.mT @ b_Q)[..., 0])
+    return query, key, _linear(key, W_O @ W_V, (W_O @ b_V)[..., 0])
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, drop: _Dropout) -> Tensor:
+    """Attention with one head between the two tokens of every sample, all (M, 2B, d)."""
+    query, key, value = (part.unflatten(1, (-1, 2)) for part in (query, key, value))
+    weights = torch.softmax(query @ key.mT * key.shape[-1] ** -0.5, -1)  # (M, B, 2, 2)
+    return (drop(weights) @ value).flatten(1, 2)
 
 
 def _linear(x: Tensor, W: Tensor, b: Tensor) -> Tensor:
     return torch.baddbmm(b[:, None], x, W.mT)
 
 
-def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
-    return torch.nn.functional.layer_norm(x, x.shape[-1:]) * gain[:, None] + shift[:, None]
+def _norm(x: Tensor) -> Tensor:
+    """LayerNorm without its gain and shift, which `_with_norm` moves into the layer behind it."""
+    return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+
+def _with_norm(W: Tensor, b: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    return W * gain[:, None], b + (W @ shift[..., None])[..., 0]
 
 
 @dataclass(frozen=True)
@@ -123,4 +147,4 @@ class _Dropout:
         if self.noise is None:
             return x
         kept = torch.stack([torch.rand(x.shape[1:], generator=one) >= self.probability for one in self.noise])
-        return x * kept.to(x.device) / (1 - self.probability)
+        return x * kept.to(x).div_(1 - self.probability)

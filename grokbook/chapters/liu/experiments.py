@@ -538,10 +538,9 @@ def image_sizes(mnist_dir: str = "", steps: int | None = None, seeds: int = 3) -
 # --- the transformer: figures 1, 7, 21 and 22 ---------------------------------------------------------------
 
 TRANSFORMER_REACHED = Watch((("train_accuracy", 0.99), ("test_accuracy", 0.99)), leave=False)
-FREE, DECAYING = "embeddings without decay", "embeddings with decay 1"
+FREE = "embeddings without decay"
 # label, embedding learning rate and decay, decoder learning rate and decay
 PAPER_CONDITIONS = ((FREE, 1e-3, 0.0, 2e-4, 1.0),)
-SMALL_CONDITIONS = ((FREE, 1e-3, 0.0, 5e-3, 2.0), (DECAYING, 5e-3, 1.0, 2e-3, 2.0))
 
 
 def _modular_run(
@@ -681,22 +680,23 @@ REDUCED: dict[str, Callable[[], Experiment]] = {
     "phases_regression": lambda: reduced(phases_regression(steps=10_000, coarseness=2)),
     "phases_classification": lambda: reduced(phases_classification(steps=10_000, coarseness=2)),
     "phases_group": lambda: reduced(phases_group(steps=10_000, coarseness=2)),
-    "phases_rates_splits": lambda: reduced(phases_rates_splits(coarseness=2)),
-    "phases_regression_splits": lambda: reduced(phases_regression_splits(coarseness=2)),
-    "phases_classification_splits": lambda: reduced(phases_classification_splits(coarseness=2)),
-    "phases_group_splits": lambda: reduced(phases_group_splits(coarseness=2)),
+    "phases_rates_splits": lambda: reduced(phases_rates_splits(steps=10_000, coarseness=2)),
+    "phases_regression_splits": lambda: reduced(phases_regression_splits(steps=10_000, coarseness=2)),
+    "phases_classification_splits": lambda: reduced(phases_classification_splits(steps=10_000, coarseness=2)),
+    "phases_group_splits": lambda: reduced(phases_group_splits(steps=10_000, coarseness=2)),
     "phases_batch": lambda: reduced(phases_batch(steps=10_000, coarseness=2)),
     "phases_scale": lambda: reduced(phases_scale(steps=10_000, coarseness=2)),
-    "phases_decay": lambda: reduced(phases_decay(steps=10_000, coarseness=3)),
+    "phases_decay": lambda: reduced(phases_decay(steps=10_000, coarseness=2)),
     "image_phases": lambda: reduced(image_phases(steps=2_500, seeds=1)),
-    "ring": lambda: reduced(ring(**SMALL, dropout=0.0, steps=3_000, seeds=5, conditions=SMALL_CONDITIONS)),
-    "components": lambda: reduced(components(**SMALL, steps=3_000, condition=(FREE, 5e-3, 0.0, 5e-3, 2.0))),
-    "dropout_times": lambda: reduced(
-        dropout_times(**SMALL, rate=3e-3, steps=2_500, probabilities=(0.0, 0.05, 0.1, 0.2))
-    ),
+    "ring": lambda: reduced(ring(steps=6_000, seeds=2)),
+    "components": lambda: reduced(components(steps=6_000, seeds=1)),
+    "dropout_times": lambda: reduced(dropout_times(steps=3_000, seeds=1, probabilities=dropout_rates(6))),
     "phases_transformer": lambda: reduced(
         phases_transformer(
-            **SMALL, steps=3_000, rates=(1e-5, 1e-4, 1e-3, 5e-3, 3e-2), decays=(0.02, 0.5, 2.0, 8.0, 20.0)
+            **SMALL,
+            steps=6_000,
+            rates=np.geomspace(1e-5, 3e-2, 7).tolist(),
+            decays=np.geomspace(0.02, 20, 7).tolist(),
         )
     ),
 }
