@@ -183,9 +183,9 @@ def _gpu_seconds(step: Callable[[], object], count: int) -> float:
 
 
 def flops() -> dict[str, int]:
-    """Operations of a step of every shape in the book, for the page that plans with them; only new ones are counted."""
+    """Operations of a step of every shape in the book, for the page that plans with them; all are counted anew."""
     runs = {planning.shape(run): run for one in planning.experiments().values() for run in one.runs}
-    return {name: planning.flops(run) for name, run in sorted(runs.items())}
+    return {name: planning.count_now(run) for name, run in sorted(runs.items())}
 
 
 def plot(found: list[dict[str, Any]], path: Path) -> None:
@@ -229,7 +229,8 @@ def main() -> None:
     print(f"{records.processor()}, one thread; torch {torch.__version__}; medians of {given.rounds} rounds\n")
     path = given.out / "benchmarks.json" if given.out else None
     kept = json.loads(path.read_text()) if path and path.exists() else {}
-    kept |= {"machine": records.processor(), "torch": str(torch.__version__), "commit": records.commit()}
+    if set(wanted) - {"flops"}:  # counts are nobody's measurement
+        kept |= {"machine": records.processor(), "torch": str(torch.__version__), "commit": records.commit()}
 
     def save() -> None:
         if path:
