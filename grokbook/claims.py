@@ -128,11 +128,14 @@ def outcome(*parts: bool) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number with three digits, as tables and sentences show it: 0.0107, 1.23, 12,300; a dash for none."""
+    """A number with three digits, as tables and sentences show it: 2.44e−9, 0.0107, 1.23, 12,300; a dash for none."""
     if value is None or not np.isfinite(value):
         return "–"
     if value == int(value) or abs(value) >= 1000:
         return f"{round(value):,}".replace("-", "−")
+    if abs(value) < 1e-3:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{digits}f}".replace("-", "−")
 

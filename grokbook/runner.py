@@ -511,7 +511,7 @@ class Progress:
         words = [f"{done} of {len(self.experiment.runs)} members done"]
         if rate:
             most = "at most " if self.experiment.stop else ""
-            words += [f"{rate:,.0f} steps/s", f"{most}{_duration(left / pace)} left"]
+            words += [f"{rate:,.{0 if rate >= 10 else 1}f} steps/s", f"{most}{_duration(left / pace)} left"]
         if accuracies:
             train_accuracy, test_accuracy = np.nanmean(accuracies, 0)
             words.append(f"accuracy {train_accuracy:.2f} train, {test_accuracy:.2f} test")
