@@ -193,7 +193,8 @@ def analytic(p: int, widths: Sequence[int], seeds: int) -> xr.Dataset:
                 theory.right_outputs(made).mean(),
             )
     variables = {name: (("width", "seed"), table) for name, table in zip(names, values, strict=True)}
-    study = xr.Dataset(variables, {"width": [int(width) for width in widths], "seed": range(seeds)})
+    coords = {"width": [int(width) for width in widths], "seed": range(seeds)}
+    study = xr.Dataset(variables, coords, {"modulus": p})
     return study.assign(expected_mse=("width", [theory.expected_mse(p, int(width)) for width in widths]))
 
 

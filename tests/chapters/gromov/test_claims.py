@@ -174,3 +174,11 @@ def test_spearman_ranks_and_shares_ties():
 def test_a_study_without_meaning_leaves_its_claim_untested():
     assert studies.study("product", 8, WIDTH, 1) is None
     assert studies.study("product", P, WIDTH, 1) is not None
+
+
+def test_bands_of_one_p_do_not_judge_another():
+    study = studies.analytic(23, claims.BANDS, 4)
+    verdict = BY_ID["claim-1"].judge({"analytic": study})
+    assert verdict.outcome == "reproduced" and "inside" not in verdict.ours
+    falling = study.assign(accuracy=study.accuracy.where(study.width != 500, 0.9))
+    assert BY_ID["claim-1"].judge({"analytic": falling}).outcome == "partly"
