@@ -177,7 +177,7 @@ def test_a_study_without_meaning_leaves_its_claim_untested():
 
 
 def test_bands_of_one_p_do_not_judge_another():
-    study = studies.analytic(23, claims.BANDS, 4)
+    study = studies.analytic(23, claims.BANDS, 10)
     verdict = BY_ID["claim-1"].judge({"analytic": study})
     assert verdict.outcome == "reproduced" and "inside" not in verdict.ours
     falling = study.assign(accuracy=study.accuracy.where(study.width != 500, 0.9))
