@@ -999,22 +999,21 @@ def dropout_times(records: Records) -> Figure:
     rates = np.unique(record.dropout.values)
     figure, ((ax,),) = plotting.panels(1, 1, height=2.6)
     budget = studies.budget_of(record)
-    columns = {"train": TRAIN, "test": TEST}
-    for name, color in columns.items():
-        values = record[f"reached_{name}_accuracy"].values
+    t_train, t_test = (record[f"reached_{name}_accuracy"].values for name in ("train", "test"))
+    for name, color, values in (("train", TRAIN, t_train), ("test", TEST, t_test), ("delay", "0.55", t_test - t_train)):
         table = [values[record.dropout.values == rate] for rate in rates]
         ax.plot(rates, [median(one) for one in table], "o-", color=color, ms=4, mew=0, label=name)
         for rate, one in zip(rates, table, strict=True):
             known = np.isfinite(one)
             ax.plot(np.full(known.sum(), rate), one[known], "o", color=color, ms=2.8, alpha=0.5, mew=0)
-            ax.plot(
-                np.full((~known).sum(), rate), np.full((~known).sum(), 1.1 * budget), "x", color=color, ms=4, alpha=0.7
-            )
+            if name != "delay":
+                never = np.full((~known).sum(), 1.1 * budget)
+                ax.plot(np.full(len(never), rate), never, "x", color=color, ms=4, alpha=0.7)
     ax.set_yscale("log")
     plotting.plain_numbers(ax.yaxis)
     ax.set_xlabel("dropout")
     ax.set_ylabel("steps to 99 %")
-    plotting.legend(ax, loc="center right")
+    plotting.legend(ax)
     return figure
 
 
