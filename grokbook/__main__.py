@@ -30,11 +30,10 @@ TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
 
 def list_(arguments: argparse.Namespace) -> None:
     """every experiment and figure, with the state of its record"""
-    from grokbook import runner
 
     rows = [("experiment", "record", "scale", "cost", "figures")]
     for name, factory in experiments(arguments.chapter).items():
-        found = runner.status(factory())
+        found = shown(factory())
         rows.append((name, found.state, found.scale, found.cost or "-", ", ".join(figures_of(name)) or "-"))
     show(rows)
 
@@ -47,7 +46,7 @@ def train(arguments: argparse.Namespace) -> None:
     from grokbook.measures import first_step
 
     parameters.check_device(arguments.device)
-    experiment = chosen(arguments.experiment, arguments.parameter)
+    experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
     found = runner.status(experiment)
     if found.state == "present" and not arguments.fresh and not arguments.out:
         print(f"The record is there: {found.path}\nTo train it again: --fresh")
@@ -98,11 +97,10 @@ def figures(arguments: argparse.Namespace) -> None:
 
 def status(arguments: argparse.Namespace) -> None:
     """which records are present, stale, damaged or missing, and why"""
-    from grokbook import runner
 
     rows = [("experiment", "record", "scale", "")]
     for name, factory in experiments(arguments.experiment).items():
-        found = runner.status(factory())
+        found = shown(factory())
         rows.append((name, found.state, found.scale, found.why))
     show(rows)
 
@@ -113,11 +111,14 @@ def verify(arguments: argparse.Namespace) -> None:
     from grokbook import verify as check
 
     parameters.check_device(arguments.device)
-    experiment = chosen(arguments.experiment, arguments.parameter)
+    experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
     found = runner.status(experiment)
     if found.state != "present":
         why = f" ({found.why})" if found.why else ""
-        raise BadInput(f"the record of {experiment.name} is {found.state}{why}; only a present one can be verified")
+        why += "; only a present one can be verified"
+        if shown(experiment).state == "present":
+            why += "; with --reduced the one that stands in for it is"
+        raise BadInput(f"the record of {experiment.name} is {found.state}{why}")
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
     checked = check.verify(
         experiment,
@@ -159,11 +160,18 @@ def experiments(prefix: str | None = None) -> dict[str, Callable[..., Any]]:
     return {prefix: found[parameters.one_of("experiment", prefix, found)]}
 
 
-def chosen(name: str, assignments: list[str]) -> Any:
-    """The experiment of this name; its factory's keywords can be given as name=value."""
+def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
+    """The experiment of this name, or what stands in for it; its factory's keywords can be given as name=value."""
     factory = experiments(name).get(name)
     if factory is None:
         raise BadInput(f'"{name}" is a chapter; name one of its experiments: {", ".join(experiments(name))}')
+    if reduced:
+        if assignments:
+            raise BadInput(f"--reduced {name} has settings of its own; leave out {assignments[0]}")
+        smaller = stand_in(factory())
+        if smaller is None:
+            raise BadInput(f"nothing stands in for {name}; leave out --reduced")
+        return smaller
     known = {
         p.name: parameters.Parameter(p.name, str(p.annotation), p.default, "")
         for p in inspect.signature(factory).parameters.values()
@@ -174,6 +182,26 @@ def chosen(name: str, assignments: list[str]) -> Any:
         return factory(**values)
     except ValueError as error:
         raise BadInput(f"{name}: {error}") from None
+
+
+def stand_in(experiment: Any) -> Any | None:
+    """The smaller experiment that a page shows where this one has no record."""
+    chapter, _, name = experiment.name.partition("/")
+    if chapter not in CHAPTERS:
+        return None
+    module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
+    return module.stand_ins({name: experiment}).get(name)
+
+
+def shown(experiment: Any) -> Any:
+    """The state of the record that a page shows: this experiment's, or its stand-in's where only that has one."""
+    from grokbook import runner
+
+    found = runner.status(experiment)
+    if found.state == "missing" and (smaller := stand_in(experiment)) is not None:
+        instead = runner.status(smaller)
+        return instead if instead.state == "present" else found
+    return found
 
 
 def figures_of(experiment: str) -> list[str]:
@@ -269,6 +297,9 @@ def parser() -> Parser:
             help="a Dask scheduler, as in tcp://host:8786, whose workers train instead",
         )
 
+    def reduced(made: Parser) -> None:
+        made.add_argument("--reduced", action="store_true", help="the smaller one that stands in for it on a page")
+
     def assignments(made: Parser, whose: str) -> None:
         made.add_argument(
             "-p",
@@ -290,6 +321,7 @@ def parser() -> Parser:
     device(made)
     made.add_argument("--out", type=Path, metavar="DIR", help="where the record goes (default: the local cache)")
     made.add_argument("--fresh", action="store_true", help="train even if the record is there")
+    reduced(made)
     workers(made)
     made.add_argument("--block", type=positive, metavar="N", help="members trained side by side in one process")
 
@@ -307,6 +339,7 @@ def parser() -> Parser:
     made = command("verify", verify, "grokbook verify gromov/learning_curves --sample 1")
     made.add_argument("experiment", metavar="CHAPTER/EXPERIMENT")
     assignments(made, whose)
+    reduced(made)
     made.add_argument("--sample", type=positive, metavar="N", help="only so many of its runs, spread over it")
     device(made)
     workers(made)

@@ -106,3 +106,18 @@ def test_the_command_prints_a_verdict_and_fails_with_it(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main(["verify", "test/tiny", "--workers", "1"])
     assert "test/tiny NOT verified" in capsys.readouterr().out
+
+
+def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, capsys):
+    import grokbook.__main__ as command
+
+    smaller = dataclasses.replace(tiny(), scale="reduced")
+    larger = tiny(width=11)
+    monkeypatch.setattr(command, "experiments", lambda prefix=None: {"test/tiny": lambda: larger})
+    monkeypatch.setattr(command, "stand_in", lambda experiment: smaller)
+    assert main(["status"]) == 0 and "missing  full" in capsys.readouterr().out
+    runner.train(smaller, workers=1)
+    assert main(["status"]) == 0 and "present  reduced" in capsys.readouterr().out
+    assert main(["verify", "test/tiny", "--workers", "1"]) == 2 and "with --reduced" in capsys.readouterr().err
+    assert main(["verify", "test/tiny", "--reduced", "--workers", "1"]) == 0
+    assert "test/tiny verified" in capsys.readouterr().out

@@ -55,6 +55,8 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["run", "gromov", "-p", "device=gpu"], ["'gpu'", "auto, cpu, cuda"]),
         (["book", "--fersh"], ["--fersh", 'did you mean "--fresh"?']),
         (["train", "gromov/learning_curves", "--workers", "0"], ["--workers", "'0'", "at least 1"]),
+        (["verify", "liu/planes", "--reduced"], ["nothing stands in for liu/planes", "--reduced"]),
+        (["train", "liu/ring", "--reduced", "-p", "seeds=1"], ["liu/ring", "settings of its own", "seeds=1"]),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_with_status_2(arguments, words):
