@@ -6,7 +6,7 @@ import ast
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
@@ -209,6 +209,7 @@ class GroupTask:
         group: a name that `group_table` knows.
         train_size: how many of the ordered pairs are trained on.
         target_size: as in `AdditionTask`.
+        recipe: ``"diagram"`` writes products in the other order, (a b)(x) = b(a(x)), as behind the published diagram.
 
     Raises:
         ValueError: an unknown group, or a value out of range.
@@ -217,11 +218,12 @@ class GroupTask:
     group: str
     train_size: int
     target_size: int = 30
+    recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
     split_fields: ClassVar[tuple[str, ...]] = ("train_size",)
 
     def __post_init__(self) -> None:
-        _check_targets(self.target_size)
+        _check_targets(self.target_size, self.recipe or "trainer")
         _check_train_size(self.train_size, self.labels**2)
 
     @property
@@ -236,7 +238,9 @@ class GroupTask:
 
     def table(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Both factors one-hot, (rows, 2, order), and the index of their product, (rows,)."""
-        return np.eye(self.labels, dtype=np.float32)[self.samples], group_table(self.group).reshape(-1)
+        products = group_table(self.group)
+        answers = products.T if self.recipe == "diagram" else products
+        return np.eye(self.labels, dtype=np.float32)[self.samples], answers.reshape(-1)
 
     def targets(self, seed: int) -> NDArray[np.float64] | None:
         """What the outputs are to be for each element, (order, target_size); None is one-hot."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from grokbook.lazy import torch
@@ -105,6 +105,8 @@ class ProductDecoder:
         activation: ``"tanh"`` or ``"relu"``.
         init_scale: factor on the initial matrices, whose entries are uniform in [-1/2, 1/2].
         shrinkage: weight of the mean absolute entry of the matrices in the loss that is trained on.
+        recipe: ``"diagram"`` draws a net 1-200-200-d^2 that nobody needs, the decoder, and then the matrices, as behind
+            the published diagram; None draws the matrices first.
     """
 
     order: int
@@ -114,6 +116,7 @@ class ProductDecoder:
     activation: str = "tanh"
     init_scale: float = 0.1
     shrinkage: float = 1e-3
+    recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str, str]]] = {"W_E": ("element", "row", "column")}
 
@@ -131,9 +134,15 @@ class ProductDecoder:
         return max(self.sizes)
 
     def init(self, generator: Generator) -> Params:
-        """Parameters of one member: embeddings first."""
-        W_E = self.init_scale * (torch.rand(self.order, self.dimension, self.dimension, generator=generator) - 0.5)
-        return {"W_E": W_E, **draw_layers(self.sizes, generator)}
+        """Parameters of one member."""
+        if self.recipe == "diagram":
+            draw_layers((1, 200, 200, self.dimension**2), generator)
+            decoder = draw_layers(self.sizes, generator)
+            return {"W_E": self._embeddings(generator), **decoder}
+        return {"W_E": self._embeddings(generator), **draw_layers(self.sizes, generator)}
+
+    def _embeddings(self, generator: Generator) -> Tensor:
+        return self.init_scale * (torch.rand(self.order, self.dimension, self.dimension, generator=generator) - 0.5)
 
     def _factors(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The matrices of both factors, each (M, B, dimension, dimension)."""
