@@ -692,7 +692,8 @@ REDUCED: dict[str, Callable[[], Experiment]] = {
     "phases_decay": lambda: reduced(phases_decay(steps=10_000, coarseness=2)),
     "image_phases": lambda: reduced(image_phases(steps=2_500, seeds=1)),
     "ring": lambda: reduced(ring(steps=6_000, seeds=2)),
-    "components": lambda: reduced(components(steps=6_000, seeds=1)),
+    # All weights at 16 steps: 24 MB at the paper's size, and 6,000 steps are too few there.
+    "components": lambda: reduced(components(**SMALL, steps=3_000, condition=(FREE, 5e-3, 0.0, 5e-3, 2.0))),
     "dropout_times": lambda: reduced(dropout_times(steps=3_000, seeds=1, probabilities=dropout_rates(6))),
     "phases_transformer": lambda: reduced(
         phases_transformer(
