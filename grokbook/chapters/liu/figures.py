@@ -694,7 +694,7 @@ def phase_legend(figure: Figure, found: Sequence[Any]) -> None:
     figure.legend(
         handles=handles,
         loc="outside upper center",
-        ncols=min(len(handles), 4),
+        ncols=min(len(handles), 4 if figure.get_figwidth() > 5 else 2),
         fontsize=9,
         frameon=False,
         handlelength=1.1,
@@ -1027,7 +1027,7 @@ def phases_transformer(records: Records) -> Figure:
     phase_panel(ax, found.x, found.y, phases, share=share, down=True)
     chosen = plotting.some(range(len(found.y)), 7)
     ax.set_yticks(chosen, [f"{found.y[i]:.2g}" for i in chosen])
-    chosen = plotting.some(range(len(found.x)), 5)
+    chosen = plotting.some(range(len(found.x)), 4)
     ax.set_xticks(chosen, [f"{found.x[i]:.0e}".replace("e-0", "e−") for i in chosen])
     phase_legend(figure, [phases])
     return figure
@@ -1081,7 +1081,7 @@ def few_components(records: Records) -> Figure:
     plotting.legend(left, handles=handles, loc="upper left", fontsize=8.5)
     plotting.dots(right, study.component.values, study.at_end.values, color=TEST)
     plotting.fraction_axis(right, "test accuracy at the end")
-    right.set_xlabel("components of the final embeddings")
+    right.set_xlabel("final components kept")
     right.set_title("b  how many it takes")
     return figure
 
