@@ -29,12 +29,12 @@ TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
 
 
 def list_(arguments: argparse.Namespace) -> None:
-    """every experiment and figure, with the state of its record"""
+    """every experiment, the figures it is for, and the state of its record"""
 
-    rows = [("experiment", "record", "scale", "cost", "figures")]
+    rows = [("experiment", "record", "scale", "cost", "what it is")]
     for name, factory in experiments(arguments.chapter).items():
-        found = shown(factory())
-        rows.append((name, found.state, found.scale, found.cost or "-", ", ".join(figures_of(name)) or "-"))
+        found = shown(factory(), whole=False)
+        rows.append((name, found.state, found.scale, found.cost, (factory.__doc__ or "").splitlines()[0]))
     show(rows)
 
 
@@ -65,11 +65,14 @@ def train(arguments: argparse.Namespace) -> None:
         scheduler=arguments.scheduler,
     )
     print(f"{experiment.name}: {record.sizes['run']} runs trained, {record.attrs['wall_seconds']:.0f} core seconds")
+    watched = dict(experiment.watch.thresholds) if experiment.watch else {}
     for split in ("train", "test"):
-        steps = first_step(record[f"{split}_accuracy"], record.step, 0.99)
+        curve = f"{split}_accuracy"
+        level = watched.get(curve, 0.99)
+        steps = record[f"reached_{curve}"] if curve in watched else first_step(record[curve], record.step, level)
         met = steps[np.isfinite(steps)]
         when = f"at step {np.median(met):.0f} (median; {met.min():.0f} to {met.max():.0f})" if len(met) else "never"
-        print(f"  99 % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
+        print(f"  {100 * level:.0f} % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
     print(f"The record: {record.encoding.get('source') or arguments.out or runner.status(experiment).path}")
 
 
@@ -193,23 +196,15 @@ def stand_in(experiment: Any) -> Any | None:
     return module.stand_ins({name: experiment}).get(name)
 
 
-def shown(experiment: Any) -> Any:
+def shown(experiment: Any, *, whole: bool = True) -> Any:
     """The state of the record that a page shows: this experiment's, or its stand-in's where only that has one."""
     from grokbook import runner
 
-    found = runner.status(experiment)
+    found = runner.status(experiment, whole=whole)
     if found.state == "missing" and (smaller := stand_in(experiment)) is not None:
-        instead = runner.status(smaller)
+        instead = runner.status(smaller, whole=whole)
         return instead if instead.state == "present" else found
     return found
-
-
-def figures_of(experiment: str) -> list[str]:
-    """The ids of the figures drawn from this experiment (FIGURES of the chapter's experiments module)."""
-    chapter, _, name = experiment.partition("/")
-    module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
-    drawn: dict[str, tuple[str, ...]] = getattr(module, "FIGURES", {})
-    return [figure for figure, needs in drawn.items() if name in needs or experiment in needs]
 
 
 def settings(arguments: argparse.Namespace) -> Any:

@@ -100,9 +100,11 @@ class Page(Mapping[str, xr.Dataset]):
     def _obtain(self, name: str) -> xr.Dataset | None:
         full, reduced = self.experiments[name], self.otherwise.get(name)
         candidates = [full] if reduced is None else [full, reduced]
-        stored = [] if runner.fresh() else [one for one in candidates if runner.status(one).record is not None]
-        if stored:
-            record = runner.obtain(stored[0], device=self.device)
+        stored = None
+        if not runner.fresh():
+            stored = next((one for one in candidates if runner.status(one).record is not None), None)
+        if stored is not None:
+            record = runner.obtain(stored, device=self.device)
             # the committed file, or one trained here before
             self.sources[name] = "stored" if "results" in record.encoding["source"] else "trained here"
             return record
@@ -289,6 +291,7 @@ def _training(columns: Mapping[str, Any]) -> list[str]:
         ("W_E_lr", "embeddings' lr"),
         ("momentum", "momentum"),
         ("weight_decay", "decay"),
+        ("dropout", "dropout"),
     ):
         values = columns.get(name, np.zeros(1)).astype(float)
         if np.nan_to_num(values).any():

@@ -201,6 +201,33 @@ def patiently(write: Callable[[], None]) -> None:
         print("grokbook: there is space again; training goes on", file=sys.stderr, flush=True)
 
 
+def heading(path: Path) -> dict[str, Any]:
+    """What a record says of itself: its attributes, read without its numbers.
+
+    Raises:
+        FileNotFoundError: there is none.
+        DamagedRecord: the file is truncated or not a record.
+    """
+    import h5py
+
+    if not path.exists():
+        raise FileNotFoundError(path)
+    try:
+        with h5py.File(path) as file:
+            attributes = {
+                key: value.item() if np.size(value) == 1 and hasattr(value, "item") else value
+                for key, value in file.attrs.items()
+            }
+    except Exception as error:  # whatever a broken file makes the HDF5 library say
+        raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
+    missing = [key for key in ("schema", "hash", "recipe", "checksum", "wall_seconds") if key not in attributes]
+    if missing:
+        raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
+    if attributes["schema"] != SCHEMA:
+        raise DamagedRecord(f"{path}: written in schema {attributes['schema']}, this version reads {SCHEMA}")
+    return attributes
+
+
 def load(path: Path) -> xr.Dataset:
     """Read a record and check that it is whole.
 
@@ -208,40 +235,51 @@ def load(path: Path) -> xr.Dataset:
         FileNotFoundError: there is none.
         DamagedRecord: the file is truncated, altered, or not a record.
     """
-    if not path.exists():
-        raise FileNotFoundError(path)
+    heading(path)
+    about = path.stat()
+    return _load(path, about.st_mtime_ns, about.st_size).copy(deep=True)
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, changed: int, size: int) -> xr.Dataset:
+    """The record in a file, read once while the file is as it is: a page asks whether one is there, and then for it."""
     try:
         with xr.open_dataset(path, engine="h5netcdf") as opened:
             record = opened.load()
-    except Exception as error:  # whatever a broken file makes the HDF5 library say
+    except Exception as error:
         raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
-    missing = [key for key in ("schema", "hash", "recipe", "checksum") if key not in record.attrs]
-    if missing:
-        raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
-    if record.attrs["schema"] != SCHEMA:
-        raise DamagedRecord(f"{path}: written in schema {record.attrs['schema']}, this version reads {SCHEMA}")
     if record.attrs["checksum"] != checksum(record):
         raise DamagedRecord(f"{path}: its contents do not match its checksum")
     return record
 
 
-def find(experiment: Experiment, path: Path) -> xr.Dataset:
-    """The record at ``path``, if it is this experiment's.
+def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
+    """The heading of the record at ``path``, if it is this experiment's; its numbers are not looked at.
 
     Raises:
         FileNotFoundError: there is none.
         DamagedRecord: the file cannot be trusted.
         LookupError: it holds another recipe; the message names the first field that differs.
     """
-    record = load(path)
-    if record.attrs["hash"] != experiment.hash:
-        raise LookupError(why_stale(experiment, record))
-    return record.assign_attrs(scale=experiment.scale)
+    attributes = heading(path)
+    if attributes["hash"] != experiment.hash:
+        raise LookupError(why_stale(experiment, attributes))
+    return attributes
 
 
-def why_stale(experiment: Experiment, record: xr.Dataset) -> str:
-    """The first field in which a record's recipe differs from an experiment's."""
-    found = difference(json.loads(json.dumps(experiment.recipe)), json.loads(record.attrs["recipe"]))
+def find(experiment: Experiment, path: Path) -> xr.Dataset:
+    """The record at ``path``, if it is this experiment's and whole.
+
+    Raises:
+        FileNotFoundError, DamagedRecord, LookupError: as ``belongs``.
+    """
+    belongs(experiment, path)
+    return load(path).assign_attrs(scale=experiment.scale)
+
+
+def why_stale(experiment: Experiment, attributes: Mapping[str, Any]) -> str:
+    """The first field in which a record's recipe, among its attributes, differs from an experiment's."""
+    found = difference(json.loads(json.dumps(experiment.recipe)), json.loads(attributes["recipe"]))
     return found or "nothing: the recipes agree"
 
 

@@ -67,7 +67,7 @@ def test_find_returns_the_record_of_its_experiment_only(saved):
     ],
 )
 def test_why_stale_names_the_field_that_differs(record, change, field):
-    assert field in records.why_stale(dataclasses.replace(TINY, **change), record)
+    assert field in records.why_stale(dataclasses.replace(TINY, **change), record.attrs)
 
 
 def test_hash_is_of_the_recipe_and_not_of_names_or_labels():
@@ -107,6 +107,18 @@ def test_an_altered_number_is_noticed(saved):
     altered.to_netcdf(saved, engine="h5netcdf")
     with pytest.raises(records.DamagedRecord, match="checksum"):
         records.load(saved)
+
+
+def test_two_who_load_a_record_do_not_share_its_numbers(saved):
+    records.load(saved).train_loss[0, 0] += 1e-3
+    records.load(saved)
+    assert records.load(saved).identical(records.load(saved)) and records.load(saved).encoding["source"] == str(saved)
+
+
+def test_a_record_that_changed_on_disk_is_read_again(record, saved):
+    records.load(saved)
+    records.save(record.isel(run=[0]), saved)
+    assert records.load(saved).sizes["run"] == 1
 
 
 def test_a_record_of_another_schema_is_refused(saved, monkeypatch):

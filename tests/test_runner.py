@@ -58,8 +58,12 @@ def test_status_tells_present_stale_damaged_and_missing():
     assert stale.state == "stale" and "runs[0].model.width: 8 here, 9 there" in stale.why
     path.write_bytes(b"broken")
     assert runner.status(experiment).state == "damaged"
-    runner.train(experiment)
-    assert runner.status(experiment).state == "present"
+    record = runner.train(experiment)
+    assert runner.status(experiment).state == runner.status(experiment, whole=False).state == "present"
+    record.train_loss[0, 0] += 1.0
+    record.to_netcdf(records.cached_path(experiment), engine="h5netcdf")  # as whoever alters a number, and not its checksum
+    assert runner.status(experiment).state == "damaged"
+    assert runner.status(experiment, whole=False).state == "present", "the heading alone does not tell"
 
 
 def test_a_damaged_stored_record_is_reported_and_left_as_it_is(capsys):

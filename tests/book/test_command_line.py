@@ -101,3 +101,23 @@ def test_a_missing_package_of_the_book_is_one_line_with_what_to_install(monkeypa
 def test_several_parameters_may_follow_one_flag():
     parsed = command_line.parser().parse_args(["run", "gromov", "-p", "p=5", "width=6", "-p", "seeds=1"])
     assert parsed.parameter == ["p=5", "width=6", "seeds=1"]
+
+
+def test_the_list_says_what_each_experiment_is_for(capsys):
+    assert command_line.main(["list", "gromov"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = next(line for line in lines if line.startswith("gromov/adamw_curves "))
+    assert "present" in found and "core min" in found and found.endswith("Figs 3 and 6: modular addition under AdamW.")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "settings", "level"),
+    [("gromov/learning_curves", ["p=5", "width=8", "seeds=1"], 99), ("liu/phases_group", ["coarseness=16"], 90)],
+)
+def test_a_training_tells_when_the_accuracies_that_it_watches_were_reached(
+    experiment, settings, level, capsys, tmp_path
+):
+    given = [word for setting in [*settings, "steps=20"] for word in ("-p", setting)]
+    assert command_line.main(["train", experiment, *given, "--workers", "1", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert f"  {level} % of the train set: 0 of 1 runs, never" in told

@@ -467,7 +467,7 @@ def stand_ins(experiments: Mapping[str, Experiment]) -> dict[str, Experiment]:
     found = {}
     for name in at_paper_settings(experiments):
         candidates = [reduced(one()) for one in REDUCED.get(name, ())]
-        known = [one for one in candidates if runner.status(one).state == "present"]
+        known = [one for one in candidates if runner.status(one, whole=False).state == "present"]
         if candidates:
             found[name] = (known or candidates[-1:])[0]
     return found
