@@ -7,6 +7,7 @@ Exit status: 0 done, 1 it went wrong on the way, 2 what was asked cannot be (one
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import inspect
@@ -39,23 +40,67 @@ def list_(arguments: argparse.Namespace) -> None:
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """train an experiment and store its record"""
-    import numpy as np
-
+    """train an experiment, or all of a chapter whose records are missing, and store the record"""
     from grokbook import runner
-    from grokbook.measures import first_step
 
     parameters.check_device(arguments.device)
-    experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
-    found = runner.status(experiment)
-    if found.state == "present" and not arguments.fresh and not arguments.out:
-        print(f"The record is there: {found.path}\nTo train it again: --fresh")
-        return
     if arguments.out:
         try:
             arguments.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"--out {arguments.out} cannot be a folder to write to: {error.strerror}") from None
+    if arguments.experiment in CHAPTERS:
+        wanted = untrained(arguments)
+        if not wanted:
+            print(f"Every record of {arguments.experiment} is there")
+    else:
+        wanted = [chosen(arguments.experiment, arguments.parameter, arguments.reduced)]
+        found = runner.status(wanted[0])
+        if found.state == "present" and not arguments.fresh and not arguments.out:
+            print(f"The record is there: {found.path}\nTo train it again: --fresh")
+            return
+    failed = []
+    for experiment in wanted:
+        try:
+            _train(experiment, arguments)
+        except runner.TrainingFailed as error:
+            if len(wanted) == 1:
+                raise
+            print(f"grokbook: {error}", file=sys.stderr)
+            failed.append(experiment.name)
+    if failed:
+        raise runner.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(wanted)} are")
+
+
+def untrained(arguments: argparse.Namespace) -> list[Any]:
+    """Those of a chapter that have no record where ``train`` would put it, the cheapest first."""
+    from grokbook import planning, records, runner
+
+    if arguments.parameter:
+        given = arguments.parameter[0]
+        raise BadInput(f"{given}: parameters are an experiment's; name one of {', '.join(CHAPTERS)} and a / before it")
+    found = [make() for make in experiments(arguments.experiment).values()]
+    if arguments.reduced:
+        found = [smaller for one in found if (smaller := stand_in(one)) is not None]
+
+    def there(experiment: Any) -> bool:
+        if not arguments.out:
+            return runner.status(experiment, whole=False).state == "present"
+        with contextlib.suppress(FileNotFoundError, LookupError, records.DamagedRecord):
+            return bool(records.belongs(experiment, records.stored_path(experiment, arguments.out)))
+        return False
+
+    missing = found if arguments.fresh else [one for one in found if not there(one)]
+    return sorted(missing, key=lambda one: sum(run.steps * planning.flops(run) for run in one.runs))
+
+
+def _train(experiment: Any, arguments: argparse.Namespace) -> None:
+    """Train one experiment and say what came of it."""
+    import numpy as np
+
+    from grokbook import runner
+    from grokbook.measures import first_step
+
     record = runner.train(
         experiment,
         device=arguments.device,
@@ -311,7 +356,7 @@ def parser() -> Parser:
     made.add_argument("chapter", nargs="?", metavar="CHAPTER", help="only this one")
 
     made = command("train", train, "grokbook train gromov/learning_curves --device cuda --workers 1")
-    made.add_argument("experiment", metavar="CHAPTER/EXPERIMENT")
+    made.add_argument("experiment", metavar="CHAPTER[/EXPERIMENT]")
     assignments(made, whose)
     device(made)
     made.add_argument("--out", type=Path, metavar="DIR", help="where the record goes (default: the local cache)")

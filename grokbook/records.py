@@ -61,10 +61,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grokbook"
 
 
-def stored_path(experiment: Experiment) -> Path:
-    """Where the committed record of an experiment lies."""
+def stored_path(experiment: Experiment, folder: Path | None = None) -> Path:
+    """Where the record of an experiment lies in a folder of records; None is that of the committed ones."""
     suffix = "" if experiment.scale == "full" else f"-{experiment.scale}"
-    return ROOT / "results" / f"{experiment.name}{suffix}.nc"
+    return (folder or ROOT / "results") / f"{experiment.name}{suffix}.nc"
 
 
 def cached_path(experiment: Experiment) -> Path:

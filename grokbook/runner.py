@@ -236,17 +236,15 @@ def train(
 
     parts = [records.find(shard, _part(shard, folder)) for shard in shards]
     record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
-    path = (
-        out / records.stored_path(experiment).relative_to(records.ROOT / "results")
-        if out
-        else records.cached_path(experiment)
-    )
+    path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     records.patiently(lambda: records.save(record, path))
     for shard in shards:
         for leftover in folder.glob(f"part-{shard.hash}*"):
             leftover.unlink()
     if out:
-        shutil.rmtree(out / ".parts", ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty: another training is under way there
+            for emptied in (folder, *folder.parents[:2]):
+                emptied.rmdir()
     return records.load(path)
 
 

@@ -61,7 +61,8 @@ def test_status_tells_present_stale_damaged_and_missing():
     record = runner.train(experiment)
     assert runner.status(experiment).state == runner.status(experiment, whole=False).state == "present"
     record.train_loss[0, 0] += 1.0
-    record.to_netcdf(records.cached_path(experiment), engine="h5netcdf")  # as whoever alters a number, and not its checksum
+    # as whoever alters a number, and not its checksum
+    record.to_netcdf(records.cached_path(experiment), engine="h5netcdf")
     assert runner.status(experiment).state == "damaged"
     assert runner.status(experiment, whole=False).state == "present", "the heading alone does not tell"
 
@@ -356,3 +357,17 @@ def test_workers_end_when_whoever_asked_for_them_is_gone(tmp_path):
     while any(os.path.exists(f"/proc/{child}") for child in children):
         assert time.monotonic() < deadline, "a worker trains on without anyone to hand its record to"
         time.sleep(0.1)
+
+
+def test_a_training_that_ends_leaves_alone_what_another_has_begun_in_the_same_folder(tmp_path):
+    """The first to finish once swept away the parts and checkpoints of all that trained beside it."""
+    begun = tmp_path / ".parts" / "test" / "another" / "part-0123.checkpoint"
+    begun.parent.mkdir(parents=True)
+    begun.write_bytes(b"an hour's work")
+    experiment = tiny()
+    runner.train(experiment, out=tmp_path, workers=1)
+    assert begun.exists() and not (tmp_path / ".parts" / experiment.name).exists()
+    begun.unlink()
+    begun.parent.rmdir()
+    runner.train(experiment, out=tmp_path, workers=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [experiment.name.split("/")[0]]

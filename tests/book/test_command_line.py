@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from grokbook import __main__ as command_line
-from grokbook import book
+from grokbook import book, runner
+from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import SGD
+from grokbook.tasks import ModularTask
 
 COMMANDS = ("list", "train", "run", "book", "figures", "status", "verify")
 
@@ -121,3 +125,48 @@ def test_a_training_tells_when_the_accuracies_that_it_watches_were_reached(
     assert command_line.main(["train", experiment, *given, "--workers", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert f"  {level} % of the train set: 0 of 1 runs, never" in told
+
+
+@pytest.fixture
+def small_chapter(monkeypatch):
+    """Three experiments in place of those of a chapter: the first the dearest, the last never finishes."""
+    made = {
+        f"gromov/{name}": lambda name=name, width=width: Experiment(
+            f"gromov/{name}", (Run(ModularTask(5), TwoLayerMLP(5, width), SGD(1.0), 4, 0),), Schedule(log=4)
+        )
+        for name, width in (("wide", 16), ("narrow", 8), ("broken", 12))
+    }
+    monkeypatch.setattr(command_line, "experiments", lambda prefix=None: made)
+
+    def train(experiment, **settings):
+        if experiment.name == "gromov/broken":
+            raise runner.TrainingFailed("gromov/broken: it broke")
+        return honest(experiment, **settings)
+
+    honest = runner.train
+    monkeypatch.setattr(runner, "train", train)
+    return made
+
+
+def test_a_chapter_trains_what_has_no_record_the_cheapest_first_and_goes_on_after_a_failure(
+    small_chapter, capsys, tmp_path
+):
+    command = ["train", "gromov", "--workers", "1", "--out", str(tmp_path)]
+    assert command_line.main(command) == 1
+    told = capsys.readouterr()
+    assert told.out.index("gromov/narrow: 1 runs trained") < told.out.index("gromov/wide: 1 runs trained")
+    assert "grokbook: gromov/broken: it broke" in told.err.splitlines()
+    assert told.err.splitlines()[-1] == "grokbook: not trained: gromov/broken; the others of 3 are"
+
+    del small_chapter["gromov/broken"]
+    (tmp_path / "gromov" / "wide.nc").write_bytes(b"damaged")
+    assert command_line.main(command) == 0
+    told = capsys.readouterr()
+    assert "wide: 1 runs trained" in told.out and "narrow" not in told.out
+    assert command_line.main(command) == 0
+    assert capsys.readouterr().out == "Every record of gromov is there\n"
+
+
+def test_parameters_are_not_those_of_a_chapter(capsys):
+    assert command_line.main(["train", "gromov", "-p", "p=5"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
