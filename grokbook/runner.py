@@ -514,7 +514,8 @@ class Progress:
                     accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
         words = [f"{done} of {len(self.experiment.runs)} members done"]
         if rate:
-            most = "at most " if self.experiment.stop else ""
+            watch = self.experiment.watch
+            most = "at most " if self.experiment.stop or (watch and watch.leave) else ""
             words += [f"{rate:,.{0 if rate >= 10 else 1}f} steps/s", f"{most}{_duration(left / pace)} left"]
         if accuracies:
             train_accuracy, test_accuracy = np.nanmean(accuracies, 0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from grokbook import records, runner
-from grokbook.experiment import Experiment, Run, Schedule, Stop
+from grokbook.experiment import Experiment, Run, Schedule, Stop, Watch
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
@@ -204,8 +204,8 @@ def test_a_worker_of_another_version_is_told_apart(tmp_path):
         runner.train_shard(tiny(), str(tmp_path / "part-0123456789abcdef.nc"), "cpu")
 
 
-def progress(folder, shards, stop=None):
-    whole = dataclasses.replace(tiny("test/line", steps=100), stop=stop)
+def progress(folder, shards, **ends):
+    whole = dataclasses.replace(tiny("test/line", steps=100), **ends)
     blocks = [whole.select([i]) for i in range(3)]
     for shard, beat in zip(blocks, shards, strict=True):
         if beat == "done":
@@ -220,7 +220,8 @@ def test_the_line_of_progress_counts_members_steps_and_what_is_left(tmp_path):
     line = progress(tmp_path, ["done", beat, None]).line()
     # 60 steps of one member and 100 of another at 20 steps a second
     assert line == "test/line: 1 of 3 members done, 20 steps/s, 8 s left, accuracy 1.00 train, 0.25 test"
-    assert "at most 8 s left" in progress(tmp_path, ["done", beat, None], Stop()).line()
+    for ends in ({"stop": Stop()}, {"watch": Watch((("test_accuracy", 0.9),))}):
+        assert "at most 8 s left" in progress(tmp_path, ["done", beat, None], **ends).line()
 
 
 def test_the_time_left_weighs_the_steps_of_smaller_members(tmp_path):
