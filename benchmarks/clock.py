@@ -10,6 +10,12 @@ import torch
 
 Step = Callable[[], object]
 
+# Kernels by what they do, as parts of PyTorch's names; whatever is left copies, adds, looks up, or is calling.
+KINDS = {
+    "products": ("mm",),
+    "optimizer": ("fused_adam",),
+    "functions": ("tanh", "relu", "threshold", "softmax", "norm"),
+}
 SIDES = (512, 1024, 2048)  # of the square products whose best rate is called the peak
 
 
@@ -37,6 +43,21 @@ def alternate(steps: Mapping[str, Step], rounds: int) -> dict[str, np.ndarray]:
         for name, step in steps.items():
             taken[name].append(cpu_seconds(step))
     return {name: np.array(seconds) for name, seconds in taken.items()}
+
+
+def shares(step: Step, calls: int = 20) -> dict[str, float]:
+    """Shares of a step's processor time in each of ``KINDS`` of kernel, as PyTorch's profiler sees it."""
+    from torch.profiler import ProfilerActivity, profile
+
+    step()
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        for _ in range(calls):
+            step()
+    spent = {event.key: event.self_cpu_time_total for event in seen.key_averages()}
+    return {
+        kind: sum(time for name, time in spent.items() if any(part in name for part in parts)) / sum(spent.values())
+        for kind, parts in KINDS.items()
+    }
 
 
 def peak(taken: Mapping[str, np.ndarray]) -> float:

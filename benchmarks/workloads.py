@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from grokbook import runner
 from grokbook.engine import State
 from grokbook.experiment import Run
 from grokbook.models.decoder import Decoder
@@ -110,7 +111,7 @@ def our_state(workload: Workload, members: int | None = None, device: str = "cpu
 
 def some_steps(number: int, seconds: float) -> tuple[int, float]:
     """How many steps of a workload one process makes, and the processor seconds they took."""
-    torch.set_num_threads(1)
+    runner.settle(1)
     state = our_state(WORKLOADS[number])
     state.update()
     count, began, spent = 0, time.monotonic(), time.process_time()

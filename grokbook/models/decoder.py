@@ -9,7 +9,8 @@ Three exact rearrangements make it fast; `tests/textbook_decoder.py` writes the 
 * A position is kept for as few cases as there are: "op" and "=" are one row before the first block, x and y one row
   per symbol; what has seen x alone is one row per symbol at any depth. Only what has seen both is one per sample.
 * Queries, keys, values and scores are taken on those rows and looked up for the samples afterwards.
-* In the last block only "=" is followed.
+* In the last block only "=" is followed. It is one row per sample and asks four rows, so no keys and values are made:
+  its query goes back through W_K, and what it finds forward through W_V, a head at a time.
 
 Axes: M members, B samples, p symbols, d = d_model, H heads of size d / H. Vectors are rows, `x @ W`.
 """
@@ -93,10 +94,15 @@ class Decoder:
         symbols, op, equals = W_E[:, : self.p], W_E[:, self.p : self.p + 1], W_E[:, self.p + 1 :]
         seen = [row + at for row, at in zip((symbols, op, symbols, equals), place, strict=True)]
         known = BEFORE
+        # All blocks at once: their gradients are then put together once, too.
+        blocks = {name: value.unbind(1) for name, value in params.items() if name not in ("W_E", "W_U")}
         for layer in range(self.layers):
-            W = {name: value[:, layer] for name, value in params.items() if name not in ("W_E", "W_U")}
-            followed = range(4) if layer < self.layers - 1 else (EQUALS,)
-            seen = self._block(seen, known, W, followed, look_up)
+            W = {name: value[layer] for name, value in blocks.items()}
+            last = layer == self.layers - 1
+            if last and layer:
+                seen = [self._answer(seen, W, look_up)]
+            else:
+                seen = self._block(seen, known, W, (EQUALS,) if last else range(4), look_up)
             known = AFTER
         return seen[-1] @ params["W_U"]
 
@@ -106,15 +112,22 @@ class Decoder:
         """The positions in `followed` after a block, from all four before it; `known` says what those depend on."""
         d = self.d_model
         head = torch.eye(self.heads, dtype=seen[0].dtype, device=seen[0].device).repeat_interleave(d // self.heads, 1)
-        keys, values = ([rows @ W[name] for rows in seen] for name in ("W_K", "W_V"))
+        # The rows of all positions in one product each, here and below: larger products are faster.
+        rows, sizes = torch.cat(seen, 1), [rows.shape[1] for rows in seen]
+        W_Q = W["W_Q"] * (d // self.heads) ** -0.5
+        queries, keys, values = ((rows @ factor).split(sizes, 1) for factor in (W_Q, W["W_K"], W["W_V"]))
         shown: dict[tuple[int, str], Tensor] = {}  # values, looked up once for all that see them
         gathered, streams = [], []
         for i in followed:
-            level, query = AFTER[i], seen[i] @ (W["W_Q"] * (d // self.heads) ** -0.5)
+            level = AFTER[i]
+            streams.append(look_up(seen[i], known[i], level))
+            if i == 0:  # it sees itself alone
+                gathered.append(values[i])
+                continue
             scores = []
             for j in range(i + 1):
                 both = _join(known[i], known[j])
-                product = look_up(query, known[i], both) * look_up(keys[j], known[j], both)
+                product = look_up(queries[i], known[i], both) * look_up(keys[j], known[j], both)
                 scores.append(look_up(product @ head.T, both, level))
                 if (j, level) not in shown:
                     shown[j, level] = look_up(values[j], known[j], level)
@@ -124,13 +137,20 @@ class Decoder:
             for j, weight in enumerate(others, 1):
                 found = torch.addcmul(found, weight, shown[j, level])
             gathered.append(found)
-            streams.append(look_up(seen[i], known[i], level).expand_as(found))
-        # The rows of all positions in one product each: larger products are faster.
-        stream = torch.baddbmm(torch.cat(streams, 1), torch.cat(gathered, 1), W["W_O"])
-        stream = _norm(stream, W["gain_1"], W["shift_1"])
-        stream = torch.baddbmm(stream, torch.relu_(stream @ W["W_in"]), W["W_out"])
-        stream = _norm(stream, W["gain_2"], W["shift_2"])
+            streams[-1] = streams[-1].expand_as(found)
+        stream = _rest(torch.cat(streams, 1), torch.cat(gathered, 1), W)
         return list(stream.split([rows.shape[1] for rows in gathered], 1))
+
+    def _answer(self, seen: list[Tensor], W: Params, look_up: LookUp) -> Tensor:
+        """The position "=" after the last block, (M, B, d), from all four after another block."""
+        by_head = {name: W[name].unflatten(-1, (self.heads, -1)).transpose(1, 2) for name in ("W_K", "W_V")}
+        rows = torch.stack([look_up(rows, level, "xy") for rows, level in zip(seen, AFTER, strict=True)], 2)
+        query = seen[EQUALS] @ (W["W_Q"] * (self.d_model // self.heads) ** -0.5)
+        query = query.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (M, H, B, d/H)
+        asked = (query @ by_head["W_K"].mT).transpose(1, 2)  # (M, B, H, d)
+        weights = (asked @ rows.mT).softmax(-1)  # (M, B, H, 4)
+        found = (weights @ rows).transpose(1, 2) @ by_head["W_V"]  # (M, H, B, d/H)
+        return _rest(seen[EQUALS], found.transpose(1, 2).flatten(2), W)
 
 
 class LookUp:
@@ -149,6 +169,14 @@ class LookUp:
 
 def _join(one: str, other: str) -> str:
     return "".join(sorted({*one, *other}))
+
+
+def _rest(stream: Tensor, gathered: Tensor, W: Params) -> Tensor:
+    """The residual stream after a block, (M, rows, d), from what it was and what attention gathered."""
+    stream = torch.baddbmm(stream, gathered, W["W_O"])
+    stream = _norm(stream, W["gain_1"], W["shift_1"])
+    stream = torch.baddbmm(stream, torch.relu_(stream @ W["W_in"]), W["W_out"])
+    return _norm(stream, W["gain_2"], W["shift_2"])
 
 
 def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:

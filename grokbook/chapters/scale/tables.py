@@ -69,12 +69,22 @@ def machine() -> Markdown:
     return Markdown(
         f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate is {peak:.0f} GFLOP/s on one "
         f"core; the floors were set where it was {PEAK_OF_FLOORS} GFLOP/s, and the calls and small products of a plain "
-        "step weighed more. *Ratio at the peak* is what a step would reach whose products all ran at the best rate and "
-        f"that did nothing else. Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one for as "
-        f"many processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the size that "
-        f"is chosen take at least {blocks:.2f} times as many steps of a network in a second as single networks. "
+        "step weighed more. *Ratio at the peak* is what a step would reach whose products all ran at the best rate, "
+        "with the optimizer and functions such as tanh as fast as they are, and nothing else. "
+        f"{_out_of_reach(found['steps'])}Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one "
+        f"for as many processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the "
+        f"size that is chosen take at least {blocks:.2f} times as many steps of a network in a second as single "
+        "networks. "
         f"{products}"
     )
+
+
+def _out_of_reach(rows: Sequence[dict[str, Any]]) -> str:
+    """Which floors no step can meet on the machine that was measured."""
+    names = [f"that of the {row['workload']}" for row in rows if row["ratio_floor"] > row["bound_ratio"]]
+    if not names:
+        return ""
+    return f"A floor above it cannot be met on this processor: {', and '.join(names)}. "
 
 
 def growth() -> Table:

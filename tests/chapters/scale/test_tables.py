@@ -33,6 +33,12 @@ def test_a_ratio_below_its_floor_is_called_that():
     assert "aim met" in tables._against(4.0, 2.5, 3.5, "{:.1f}×")
 
 
+def test_a_floor_that_the_machine_cannot_meet_is_named():
+    rows = [{"workload": name, "ratio_floor": 4.8, "bound_ratio": bound} for name, bound in (("a", 4.7), ("b", 4.9))]
+    assert tables._out_of_reach(rows) == "A floor above it cannot be met on this processor: that of the a. "
+    assert tables._out_of_reach(rows[1:]) == ""
+
+
 @pytest.mark.parametrize(
     "seconds, words", [(5, "5 s"), (89, "89 s"), (600, "10.0 min"), (6000, "1.7 h"), (1e6, "278 h")]
 )
