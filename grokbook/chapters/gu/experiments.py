@@ -443,9 +443,9 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "largest_prime": (lambda: largest_prime(seeds=1), lambda: largest_prime(97, 64, 0.5, seeds=1, steps=1_000)),
     "overlap": (
         lambda: overlap(seeds=1),
-        lambda: overlap(47, 64, 0.5, scaled((0, 45, 60, 81), 47), seeds=1, steps=10_000),
+        lambda: overlap(31, 64, 0.8, scaled((0, 45, 60, 81), 31), seeds=3, steps=10_000),
     ),
-    "toeplitz": (lambda: toeplitz(seeds=1), lambda: toeplitz(47, 64, (0.5, 0.45, 0.4), seeds=1, steps=4_000)),
+    "toeplitz": (lambda: toeplitz(seeds=1), lambda: toeplitz(31, 64, (0.6, 0.55, 0.5), seeds=2, steps=8_000)),
     "layers": (lambda: layers(31, 64, 0.8, seeds=1, steps=5_000),),
     "width_apart": (lambda: width_apart(31, 27, (32, 128), 0.7, seeds=3, steps=8_000),),
     "width_shared": (lambda: width_shared(31, (32, 128), 0.5, seeds=2, steps=10_000),),
