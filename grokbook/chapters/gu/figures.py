@@ -51,7 +51,20 @@ def _from_first(record: xr.Dataset) -> xr.Dataset:
 
 def _curve(ax: Axes, record: xr.Dataset, name: str, **style: Any) -> Axes:
     shown = _from_first(record)
-    return plotting.curves(ax, shown.step, shown[name], **style)
+    return plotting.curves(ax, shown.step, _held(shown, name), **style)
+
+
+def _held(record: xr.Dataset, name: str) -> xr.DataArray:
+    """Curves (run, step) that stay where they were once their run has left, until the last one leaves.
+
+    Without it a median falls when the fastest leave, for it is then that of the slow ones.
+    """
+    values, steps, left = record[name].values.copy(), record.step.values, record.stopped_at.values
+    for curve, end in zip(values, left, strict=True):
+        seen = curve[(steps <= end) & np.isfinite(curve)]
+        if len(seen):
+            curve[(steps > end) & (steps <= left.max())] = seen[-1]
+    return record[name].copy(data=values)
 
 
 def _loss_axis(ax: Axes) -> None:

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from grokbook.chapters.gu import experiments, figures, studies, tables
@@ -236,3 +237,14 @@ def test_values_out_of_range_are_one_clear_line(given, message):
 def test_experiments_say_what_they_cost():
     assert experiments.cost(tiny("base")) > 0
     assert 0.05 < experiments.cost(experiments.base()) < 0.2  # PFLOP
+
+
+def test_a_run_that_has_left_stays_where_it_was_until_the_last_leaves():
+    curves = np.array([[0.0, 0.5, 1.0, np.nan, np.nan, np.nan], [0.0, 0.1, 0.2, 0.3, 0.9, np.nan]])
+    record = xr.Dataset(
+        {"test_accuracy": (("run", "step"), curves), "stopped_at": ("run", [20, 40])},
+        {"step": [0, 10, 20, 30, 40, 50]},
+    )
+    held = figures._held(record, "test_accuracy")
+    np.testing.assert_array_equal(held[0], [0.0, 0.5, 1.0, 1.0, 1.0, np.nan])
+    np.testing.assert_array_equal(held[1], curves[1])
