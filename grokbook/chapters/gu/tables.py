@@ -207,7 +207,7 @@ def fragile(records: Records) -> Table:
         times = {start: studies.never_median(studies.reached(select(record, start=start), 0.5)) for start in starts}
         told = ", ".join(f"{start}: MED {number(starts[start])}, t_0.5 {at_step(times[start])}" for start in starts)
         evidence = f"median over fractions, {told}"
-    add("Fig. 20", "The gain of the Toeplitz start is mixed up with a smaller initial embedding.", evidence)
+    add("Fig. 20", "A Toeplitz start makes the embedding smaller too, and the paper has no control for that.", evidence)
 
     evidence = "not trained here"
     if "seeds_apart" in records:
