@@ -236,12 +236,17 @@ def load(path: Path) -> xr.Dataset:
         DamagedRecord: the file is truncated, altered, or not a record.
     """
     heading(path)
+    return _whole(path)
+
+
+def _whole(path: Path) -> xr.Dataset:
+    """A copy of the record in a file whose heading is good."""
     about = path.stat()
-    return _load(path, about.st_mtime_ns, about.st_size).copy(deep=True)
+    return _read(path, about.st_mtime_ns, about.st_size).copy(deep=True)
 
 
 @lru_cache(maxsize=8)
-def _load(path: Path, changed: int, size: int) -> xr.Dataset:
+def _read(path: Path, changed: int, size: int) -> xr.Dataset:
     """The record in a file, read once while the file is as it is: a page asks whether one is there, and then for it."""
     try:
         with xr.open_dataset(path, engine="h5netcdf") as opened:
@@ -274,7 +279,7 @@ def find(experiment: Experiment, path: Path) -> xr.Dataset:
         FileNotFoundError, DamagedRecord, LookupError: as ``belongs``.
     """
     belongs(experiment, path)
-    return load(path).assign_attrs(scale=experiment.scale)
+    return _whole(path).assign_attrs(scale=experiment.scale)
 
 
 def why_stale(experiment: Experiment, attributes: Mapping[str, Any]) -> str:
