@@ -30,7 +30,7 @@ TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
 
 
 def list_(arguments: argparse.Namespace) -> None:
-    """every experiment, the figures it is for, and the state of its record"""
+    """every experiment, what it is for, and the state of its record"""
 
     rows = [("experiment", "record", "scale", "cost", "what it is")]
     for name, factory in experiments(arguments.chapter).items():
@@ -237,8 +237,10 @@ def stand_in(experiment: Any) -> Any | None:
     chapter, _, name = experiment.name.partition("/")
     if chapter not in CHAPTERS:
         return None
+    from grokbook import catalogue
+
     module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
-    return module.stand_ins({name: experiment}).get(name)
+    return catalogue.stand_ins(module, {name: experiment}).get(name)
 
 
 def shown(experiment: Any, *, whole: bool = True) -> Any:

@@ -6,8 +6,7 @@ different output scalings (see ``grokbook.models.mlp``). What it leaves open is 
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -393,20 +392,15 @@ def attention_heads(
     return Experiment("gromov/attention_heads", runs, Schedule(log=60, every=max(1, steps // 50)))
 
 
-def reduced(experiment: Experiment) -> Experiment:
-    """The same, said to stand in for a larger one."""
-    return dataclasses.replace(experiment, scale="reduced")
-
-
-# What stands in on the page where the full experiment has no record: fewer seeds before smaller sizes.
-REDUCED: dict[str, Callable[[], Experiment]] = {
-    "printed_scaling_plain": lambda: reduced(printed_scaling_plain(53, 256)),
-    "data_fraction": lambda: reduced(data_fraction(53, 256)),
-    "width_scaling": lambda: reduced(width_scaling(seeds=2)),
-    "polynomials": lambda: reduced(polynomials(seeds=2)),
-    "polynomials_wide": lambda: reduced(polynomials_wide(53, 1_000)),
-    "polynomials_without_decay": lambda: reduced(polynomials_without_decay(53, 256)),
-    "regularisers": lambda: reduced(regularisers(seeds=2)),
+# What may stand in where the full experiment has no record, the largest first.
+REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
+    "printed_scaling_plain": (lambda: printed_scaling_plain(53, 256),),
+    "data_fraction": (lambda: data_fraction(53, 256),),
+    "width_scaling": (lambda: width_scaling(seeds=2),),
+    "polynomials": (lambda: polynomials(seeds=2),),
+    "polynomials_wide": (lambda: polynomials_wide(53, 1_000),),
+    "polynomials_without_decay": (lambda: polynomials_without_decay(53, 256),),
+    "regularisers": (lambda: regularisers(seeds=2),),
 }
 
 EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
@@ -431,13 +425,3 @@ EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
         attention_heads,
     )
 }
-
-
-def at_paper_settings(experiments: Mapping[str, Experiment]) -> set[str]:
-    """Names of those experiments that are what their figure is committed with."""
-    return {name for name, one in experiments.items() if one.hash == EXPERIMENTS[name]().hash}
-
-
-def stand_ins(experiments: Mapping[str, Experiment]) -> dict[str, Experiment]:
-    """The reduced experiments for those that are at the paper's settings; at other settings nothing stands in."""
-    return {name: REDUCED[name]() for name in at_paper_settings(experiments) if name in REDUCED}

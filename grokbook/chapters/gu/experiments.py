@@ -7,10 +7,9 @@ the positional table are left open almost everywhere. What is open follows the r
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from grokbook import runner
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.theory import TABLE_1
 from grokbook.experiment import Experiment, Run, Schedule, Stop, WindowedSchedule
@@ -415,11 +414,6 @@ EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
 }
 
 
-def reduced(experiment: Experiment) -> Experiment:
-    """The same, said to stand in for a larger one."""
-    return dataclasses.replace(experiment, scale="reduced")
-
-
 def scaled(sizes: Sequence[int], p: int) -> tuple[int, ...]:
     """Hole sizes given for p = 97 at another modulus."""
     return tuple(round(size * p / 97) for size in sizes)
@@ -431,8 +425,8 @@ def _small(factory: Callable[..., Experiment]) -> Experiment:
     return factory(47, 64, 0.5, **sizes, seeds=1, steps=2_500)
 
 
-# What may stand in on the page where the full experiment has no record, the largest first. Smaller tables need a larger
-# share of themselves to be generalised: the fractions are such that some network of the figure is.
+# What may stand in where the full experiment has no record, the largest first. Smaller tables need a larger share of
+# themselves to be generalised: the fractions are such that some network of the figure is.
 REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "base": (lambda: base(seeds=1), lambda: base(47, 64, 0.5, steps=3_000)),
     "holes": (lambda: holes(seeds=1), lambda: _small(holes)),
@@ -440,7 +434,11 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "fractions": (lambda: fractions(seeds=1), lambda: fractions(47, 64, seeds=1, steps=3_000)),
     "dnn": (lambda: dnn(47, 64, 128, seeds=1, steps=4_000),),
     "primes": (lambda: primes(seeds=1), lambda: primes((31, 61), 64, 0.5, seeds=1, steps=(3_000, 2_000))),
-    "largest_prime": (lambda: largest_prime(seeds=1), lambda: largest_prime(97, 64, 0.5, seeds=1, steps=1_000)),
+    "largest_prime": (
+        lambda: largest_prime(seeds=1),
+        lambda: largest_prime(seeds=1, steps=2_000),
+        lambda: largest_prime(97, 64, 0.5, seeds=1, steps=1_000),
+    ),
     "overlap": (
         lambda: overlap(seeds=1),
         lambda: overlap(31, 64, 0.8, scaled((0, 45, 60, 81), 31), seeds=3, steps=10_000),
@@ -456,22 +454,6 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "seeds_apart": (lambda: seeds_apart(47, 64, 0.5, seeds=4, fixed=4, steps=2_500),),
     "diameters": (lambda: diameters(47, 128, 0.7, steps=10_000),),
 }
-
-
-def at_paper_settings(experiments: Mapping[str, Experiment]) -> set[str]:
-    """Names of those experiments that are what their figure is committed with."""
-    return {name for name, one in experiments.items() if one.hash == EXPERIMENTS[name]().hash}
-
-
-def stand_ins(experiments: Mapping[str, Experiment]) -> dict[str, Experiment]:
-    """The largest reduced experiment with a record for those at the paper's settings; else nothing stands in."""
-    found = {}
-    for name in at_paper_settings(experiments):
-        candidates = [reduced(one()) for one in REDUCED.get(name, ())]
-        known = [one for one in candidates if runner.status(one, whole=False).state == "present"]
-        if candidates:
-            found[name] = (known or candidates[-1:])[0]
-    return found
 
 
 def cost(experiment: Experiment) -> float:

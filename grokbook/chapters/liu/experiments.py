@@ -7,7 +7,7 @@ the paper gives no setting, the one of the authors' public code is taken, or our
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,9 +165,7 @@ def phases_classification_splits(
     )
 
 
-def phases_group_splits(
-    train_size: int = 24, steps: int = 100_000, coarseness: int = 1, seeds: int = 3
-) -> Experiment:
+def phases_group_splits(train_size: int = 24, steps: int = 100_000, coarseness: int = 1, seeds: int = 3) -> Experiment:
     """Fig. 6 (d) over several splits."""
     return _diagram("phases_group_splits", _group_runs(train_size, steps, coarseness, range(1, 1 + seeds)))
 
@@ -671,37 +669,32 @@ def phases_transformer(
     )
 
 
-def reduced(experiment: Experiment) -> Experiment:
-    """The same, said to stand in for a larger one."""
-    return dataclasses.replace(experiment, scale="reduced")
-
-
-# What stands in on the page where the full experiment has no record.
+# What may stand in where the full experiment has no record, the largest first.
 SMALL = {"p": 23, "d_model": 64, "layers": 1, "hidden": 64}
-REDUCED: dict[str, Callable[[], Experiment]] = {
-    "phases_rates": lambda: reduced(phases_rates(steps=10_000, coarseness=2)),
-    "phases_regression": lambda: reduced(phases_regression(steps=10_000, coarseness=2)),
-    "phases_classification": lambda: reduced(phases_classification(steps=10_000, coarseness=2)),
-    "phases_group": lambda: reduced(phases_group(steps=10_000, coarseness=2)),
-    "phases_rates_splits": lambda: reduced(phases_rates_splits(steps=10_000, coarseness=2)),
-    "phases_regression_splits": lambda: reduced(phases_regression_splits(steps=10_000, coarseness=2)),
-    "phases_classification_splits": lambda: reduced(phases_classification_splits(steps=10_000, coarseness=2)),
-    "phases_group_splits": lambda: reduced(phases_group_splits(steps=10_000, coarseness=2)),
-    "phases_batch": lambda: reduced(phases_batch(steps=10_000, coarseness=2)),
-    "phases_scale": lambda: reduced(phases_scale(steps=10_000, coarseness=2)),
-    "phases_decay": lambda: reduced(phases_decay(steps=10_000, coarseness=2)),
-    "image_phases": lambda: reduced(image_phases(steps=2_500, seeds=1)),
-    "ring": lambda: reduced(ring(steps=6_000, seeds=2)),
+REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
+    "phases_rates": (lambda: phases_rates(steps=10_000, coarseness=2),),
+    "phases_regression": (lambda: phases_regression(steps=10_000, coarseness=2),),
+    "phases_classification": (lambda: phases_classification(steps=10_000, coarseness=2),),
+    "phases_group": (lambda: phases_group(steps=10_000, coarseness=2),),
+    "phases_rates_splits": (lambda: phases_rates_splits(steps=10_000, coarseness=2),),
+    "phases_regression_splits": (lambda: phases_regression_splits(steps=10_000, coarseness=2),),
+    "phases_classification_splits": (lambda: phases_classification_splits(steps=10_000, coarseness=2),),
+    "phases_group_splits": (lambda: phases_group_splits(steps=10_000, coarseness=2),),
+    "phases_batch": (lambda: phases_batch(coarseness=2), lambda: phases_batch(steps=10_000, coarseness=2)),
+    "phases_scale": (lambda: phases_scale(coarseness=2), lambda: phases_scale(steps=10_000, coarseness=2)),
+    "phases_decay": (lambda: phases_decay(coarseness=2), lambda: phases_decay(steps=10_000, coarseness=2)),
+    "image_phases": (lambda: image_phases(steps=2_500, seeds=1),),
+    "ring": (lambda: ring(steps=6_000, seeds=2),),
     # All weights at 16 steps: 24 MB at the paper's size, and 6,000 steps are too few there.
-    "components": lambda: reduced(components(**SMALL, steps=3_000, condition=(FREE, 5e-3, 0.0, 5e-3, 2.0))),
-    "dropout_times": lambda: reduced(dropout_times(steps=3_000, seeds=1, probabilities=dropout_rates(6))),
-    "phases_transformer": lambda: reduced(
-        phases_transformer(
+    "components": (lambda: components(**SMALL, steps=3_000, condition=(FREE, 5e-3, 0.0, 5e-3, 2.0)),),
+    "dropout_times": (lambda: dropout_times(steps=3_000, seeds=1, probabilities=dropout_rates(6)),),
+    "phases_transformer": (
+        lambda: phases_transformer(
             **SMALL,
             steps=6_000,
             rates=np.geomspace(1e-5, 3e-2, 7).tolist(),
             decays=np.geomspace(0.02, 20, 7).tolist(),
-        )
+        ),
     ),
 }
 
@@ -736,13 +729,3 @@ EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
         phases_transformer,
     )
 }
-
-
-def at_paper_settings(experiments: Mapping[str, Experiment]) -> set[str]:
-    """Names of those experiments that are what their figure is committed with."""
-    return {name for name, one in experiments.items() if one.hash == EXPERIMENTS[name]().hash}
-
-
-def stand_ins(experiments: Mapping[str, Experiment]) -> dict[str, Experiment]:
-    """The reduced experiments for those that are at the paper's settings; at other settings nothing stands in."""
-    return {name: REDUCED[name]() for name in at_paper_settings(experiments) if name in REDUCED}

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
+from grokbook.catalogue import at_paper_settings
 from grokbook.chapters.gu import experiments, figures, studies, tables
 from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
@@ -67,17 +68,7 @@ def test_defaults_of_the_notebook_are_the_settings_of_the_records(root):
     tree = ast.parse(source.split("page = Page(")[0])
     scope = {**values, "E": experiments}
     exec(compile(tree, "notebook", "exec"), scope)  # the cell as it stands
-    assert experiments.at_paper_settings(scope["experiments"]) == set(experiments.EXPERIMENTS)
-
-
-def test_reduced_experiments_stand_in_for_known_ones_and_cost_less():
-    for name, candidates in experiments.REDUCED.items():
-        costs = [experiments.cost(one()) for one in (experiments.EXPERIMENTS[name], *candidates)]
-        assert costs == sorted(costs, reverse=True) and len(set(costs)) == len(costs)
-    paper = {name: factory() for name, factory in experiments.EXPERIMENTS.items()}
-    assert set(experiments.stand_ins(paper)) == set(experiments.REDUCED)
-    assert all(one.scale == "reduced" for one in experiments.stand_ins(paper).values())
-    assert experiments.stand_ins({"base": experiments.base(p=59)}) == {}
+    assert at_paper_settings(experiments, scope["experiments"]) == set(experiments.EXPERIMENTS)
 
 
 def test_runs_of_a_seed_come_before_those_of_the_next():
