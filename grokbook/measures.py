@@ -84,6 +84,17 @@ def median(values: ArrayLike) -> float:
     return float(np.median(known)) if len(known) else float("nan")
 
 
+def or_never(times: ArrayLike) -> Array:
+    """Times with infinity for never, so that medians and comparisons count runs that did not get there."""
+    times = np.asarray(times, float)
+    return np.where(np.isfinite(times), times, np.inf)
+
+
+def never_median(times: ArrayLike) -> float:
+    """The median with runs that never got there counted as infinitely late."""
+    return float(np.median(or_never(times)))
+
+
 def weight_norm(weights: ArrayLike) -> Array:
     """The Frobenius norm of each weight matrix: (..., out, in) -> (...)."""
     return np.sqrt(np.square(np.asarray(weights, float)).sum((-2, -1)))

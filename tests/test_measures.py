@@ -504,3 +504,9 @@ def test_structure_measures_refuse_what_makes_no_sense():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_never_counts_as_late():
+    assert measures.never_median(np.array([100, 300, np.nan])) == 300
+    assert measures.never_median(np.array([100, np.nan, np.nan])) == np.inf
+    assert measures.never_median(np.array([100.0])) == 100

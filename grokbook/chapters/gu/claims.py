@@ -16,9 +16,9 @@ import xarray as xr
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
-from grokbook.chapters.gu.studies import Array, last, never_median, reached, regular_steps
+from grokbook.chapters.gu.studies import Array, last, reached, regular_steps
 from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
-from grokbook.measures import median
+from grokbook.measures import median, never_median, or_never
 from grokbook.records import conditions, select
 
 CLAIMS: list[Claim] = []
@@ -775,7 +775,7 @@ def _arms(record: xr.Dataset, place: int) -> tuple[Array, Array]:
 
 
 def _range(times: Array) -> str:
-    late = np.sort(studies.or_never(times))
+    late = np.sort(or_never(times))
     return f"{at_step(late[0])} to {at_step(late[-1])}"
 
 
@@ -806,7 +806,7 @@ def _pos19(records: Records) -> Verdict:
     needs=("positions",),
 )
 def _pos20(records: Records) -> Verdict:
-    given, without = (studies.or_never(times) for times in _arms(records["positions"], 1))
+    given, without = (or_never(times) for times in _arms(records["positions"], 1))
     if not len(given):
         return Verdict("not tested", "only one width")
     some = np.isfinite([given.min(), without.min()]).all()
@@ -826,7 +826,7 @@ def _pos20(records: Records) -> Verdict:
     needs=("positions",),
 )
 def _pos21(records: Records) -> Verdict:
-    times = studies.or_never(np.concatenate(_arms(records["positions"], 2)))
+    times = or_never(np.concatenate(_arms(records["positions"], 2)))
     if not len(times):
         return Verdict("not tested", "fewer than three widths")
     ratio = float(times.max() / times.min()) if np.isfinite(times.max()) else float("inf")
@@ -846,7 +846,7 @@ def _seed22(records: Records) -> Verdict:
     told: list[str] = []
     held: list[bool] = []
     for label, runs in groups.items():
-        final, times = last(runs, "test_accuracy"), studies.or_never(reached(runs, 0.5))
+        final, times = last(runs, "test_accuracy"), or_never(reached(runs, 0.5))
         spread_ = float(np.ptp(final))
         ratio = float(times.max() / times.min()) if np.isfinite(times.min()) else float("nan")
         told.append(f"{label}: accuracy {number(final.min())} to {number(final.max())}, t_0.5 {_range(times)}")

@@ -21,7 +21,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from grokbook import plotting
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.studies import own_steps, regular_steps
-from grokbook.measures import embedding_blocks, median
+from grokbook.measures import embedding_blocks, median, never_median
 from grokbook.plotting import BLUE, BROWN, FAINT, GREEN, GREY, INK, ORANGE, PINK, PURPLE, RED, SKY, styled
 from grokbook.records import conditions, select
 
@@ -235,7 +235,7 @@ def base(records: Records) -> Figure:
     norms.set_ylim(0)
     plotting.legend(norms, loc="lower left")
     for ax in (accuracy, loss, med, norms):
-        late = studies.never_median(studies.reached(record, 0.5))
+        late = never_median(studies.reached(record, 0.5))
         plotting.mark(ax, median(studies.fitted(record)), "fit" if ax is accuracy else "", height=0.65)
         plotting.mark(ax, late, "half" if ax is accuracy else "", side="left", height=0.65)
     for ax in (med, norms):
@@ -262,7 +262,7 @@ def primes(records: Records) -> Figure:
         for ax in row:
             ax.set_xscale("log")
             plotting.plain_numbers(ax.xaxis)
-            plotting.mark(ax, studies.never_median(studies.reached(record, 0.5)), "")
+            plotting.mark(ax, never_median(studies.reached(record, 0.5)), "")
     for ax, title in zip(axes[0], ("loss (nats)", "MED, summed (M2)", "accuracy"), strict=True):
         ax.set_title(title)
     for ax in axes[-1]:

@@ -6,9 +6,9 @@ import numpy as np
 
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
-from grokbook.chapters.gu.studies import last, never_median, reached
+from grokbook.chapters.gu.studies import last, reached
 from grokbook.claims import Records, Sentence, number, percent
-from grokbook.measures import median
+from grokbook.measures import median, never_median
 from grokbook.records import select
 
 

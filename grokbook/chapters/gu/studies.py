@@ -77,18 +77,6 @@ def reached(record: xr.Dataset, accuracy: float) -> Array:
     return first(record, "test_accuracy", accuracy)
 
 
-def or_never(times: Array) -> Array:
-    """Times with infinity for never, so that medians and comparisons count runs that did not get there."""
-    return np.where(np.isfinite(times), times, np.inf)
-
-
-def never_median(times: Array) -> float:
-    """The median with runs that never got there counted as infinitely late."""
-    late = np.sort(or_never(times))
-    middle = late[[(len(late) - 1) // 2, len(late) // 2]]
-    return float(middle.mean()) if np.isfinite(middle).all() else float(middle[0] if len(late) == 1 else np.inf)
-
-
 def grokked(record: xr.Dataset) -> NDArray[np.bool_]:
     """(run,) whether test accuracy reached 0.9, and not before five times t_fit."""
     return np.nan_to_num(reached(record, 0.9), nan=-1) >= 5 * np.nan_to_num(fitted(record), nan=np.inf)

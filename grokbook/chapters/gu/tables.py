@@ -12,7 +12,7 @@ from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
 from grokbook.chapters.gu.studies import last
 from grokbook.claims import Records, Table, number, percent, plain_table
-from grokbook.measures import median
+from grokbook.measures import median, never_median
 from grokbook.records import select
 
 
@@ -204,7 +204,7 @@ def fragile(records: Records) -> Table:
             start: median(select(record, start=start).med_M1.values[:, 0])
             for start in ("gaussian", "toeplitz", "matched")
         }
-        times = {start: studies.never_median(studies.reached(select(record, start=start), 0.5)) for start in starts}
+        times = {start: never_median(studies.reached(select(record, start=start), 0.5)) for start in starts}
         told = ", ".join(f"{start}: MED {number(starts[start])}, t_0.5 {at_step(times[start])}" for start in starts)
         evidence = f"median over fractions, {told}"
     add("Fig. 20", "A Toeplitz start makes the embedding smaller too, and the paper has no control for that.", evidence)

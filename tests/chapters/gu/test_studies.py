@@ -86,12 +86,6 @@ def test_single_steps_are_compared_inside_windows_only():
     assert studies.tracking(one, ("same",)).agreement_raw.item() == 1
 
 
-def test_never_counts_as_late():
-    assert studies.never_median(np.array([100, 300, np.nan])) == 300
-    assert studies.never_median(np.array([100, np.nan, np.nan])) == np.inf
-    assert studies.never_median(np.array([100.0])) == 100
-
-
 def test_below_start_waits_for_the_fit():
     med = [2, 1, 3, 3, 1.5, 1]
     fit = [0, 0, 1, 1, 1, 1]
