@@ -1,4 +1,4 @@
-"""What is wrong, unclear or contradictory in the paper, each with a number computed here."""
+"""What is wrong, unclear or contradictory in the paper, with numbers computed here where there are any."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def table(records: Records) -> Table:
         rho = theory.line_fit(path.network[0][:, None]).rho
         late = theory.line_fit(path.flow[int(np.argmin(np.abs(path.steps - 3 * path.n_h)))][:, None]).rho
         add(
-            "Sec. 3.3",
+            "Sec. 3.2, Fig. 4",
             "“About 3 n_h” to the line holds only if the start is near one: what decays is the ratio ρ of the rest "
             "to the linear "
             "part, and the time is n_h log(10 ρ(0)).",
@@ -86,7 +86,7 @@ def table(records: Records) -> Table:
         )
     wide, narrow = random_index(0.1), random_index(0.01)
     add(
-        "Eqs 2, 3, App. D",
+        "Eqs 2, 3, App. E",
         "δ is 0.01 in the text, on a norm; the code bounds the squared norm of standardised embeddings by 0.01, so "
         "that δ = "
         "0.1. “A random representation has RQI 0” needs the small one.",
@@ -94,7 +94,8 @@ def table(records: Records) -> Table:
         f"{number(narrow[0])} and "
         f"{percent(narrow[1])} at 0.01",
     )
-    add("Fig. 4d", "σ is called a variance; a division by the standard deviation is meant.", "read, not computed")
+    add("Sec. 3.2", "σ_t is defined as a variance; a division by the standard deviation is meant.", "–")
+    add("Below eq. 26", "The third line lacks a factor 2; the result, 2 ℓ₀, is right.", "–")
     add(
         "Eq. 19",
         "Parallelograms are listed as sorted quadruples, whose first entry would read E0 + E1 = E1 + E2. Couples of "
@@ -119,7 +120,7 @@ def table(records: Records) -> Table:
         "Thresholds are 90 % in the table, 95 % in appendix J, 99 % in the transformer's code, 60 % for images. The "
         "gap of 1,000 "
         "steps is absolute, so that whatever is slow counts as grokking.",
-        "the table's are used; see below each figure",
+        "the table's are used, others below their figures",
     )
     slow = studies.published("regression")
     add(
@@ -130,28 +131,22 @@ def table(records: Records) -> Table:
         f"of {number(float(slow.t_val[0, 0, 0] / slow.t_train[0, 0, 0]))}",
     )
     add(
-        "Fig. 6a",
-        "The caption promises four phases in each panel.",
-        ", ".join(
-            f"{count} "
-            f"{name}" for name, count in studies.counts(studies.published("rates").map(budget=1e5)[0]).items() if count
-        ),
-    )
-    add(
         "Fig. 6c",
         "The released loss is divided by the number of classes once more. Under Adam that changes eps only, and that "
         "is enough to "
         "move step counts by a few.",
-        "with eps multiplied by the number of classes the published counts 1196 and 1307 come out to the step; "
-        "without, 3 later",
+        "the tests meet the published counts 1196 and 1307 with eps multiplied by the number of classes",
     )
     add(
         "Fig. 4b",
         "The median drops at r = 0.4 with three seeds; the learning rate of the decoder is not given.",
         _times(records),
     )
-    add("Sec. 4.2, Fig. 1", "p is 53 in the text, 59 in the figure and on the authors' page.", "59 in Fig. 1, 53 in "
-    "Fig. 7")
+    add(
+        "Sec. 4.2, Fig. 1",
+        "p is 53 in the text, 59 in the figure and on the authors' page.",
+        "59 in Fig. 1, 53 in Fig. 7",
+    )
     add(
         "Sec. 4.2",
         "“Decoder-only” means blocks without a causal mask and without positions; “no weight decay on embeddings” "
@@ -189,7 +184,13 @@ def table(records: Records) -> Table:
             "The index is said to be less useful in more than one dimension; how much is not measured.",
             "see the last section",
         )
-    head = ("Where", "What", "Evidence computed here")
+    add(
+        "Fig. 2",
+        "The released networks get their depth by repeating one layer without an activation in between. Here they have "
+        "a ReLU after every hidden layer.",
+        "–",
+    )
+    head = ("Where", "What", "Evidence")
     return plain_table(head, rows, "Errors, ambiguities and contradictions", cards=True)
 
 

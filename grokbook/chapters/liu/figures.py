@@ -22,7 +22,7 @@ from grokbook import measures, plotting
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import DEFAULT_RATES, FAST_EMBEDDINGS, LARGE, USUAL
 from grokbook.chapters.liu.phases import PHASES
-from grokbook.measures import median
+from grokbook.measures import median, or_never
 from grokbook.monitor import map_points
 from grokbook.plotting import BLUE, BROWN, FAINT, GREEN, GREY, INK, ORANGE, PINK, PURPLE, RED, SKY, styled
 from grokbook.records import conditions, select
@@ -298,6 +298,10 @@ def ideal_and_real(records: Records) -> Figure:
         row[2].set_xlabel("ideal")
         row[2].set_title("real, ideal")
     plotting.legend(axes[0, 2], loc="upper left", handletextpad=0.1)
+    first = axes[0, 0]
+    first.lines[0].set_label("δ = 0.1")
+    first.plot(found.fraction, found.rqi_strict, "x", ms=3.2, alpha=0.6, color=INK, label="δ = 0.01")
+    plotting.legend(first, loc="upper left", handletextpad=0.1, fontsize=8)
     return figure
 
 
@@ -555,7 +559,8 @@ def planes(records: Records) -> Figure:
     figure, axes = plotting.panels(2, 2, height=2.85)
     for ax, (label, own) in zip(axes.ravel(), conditions(record), strict=True):
         scores = studies.last(own, "test_accuracy")
-        chosen = int(np.argmin(scores)) if label in "ac" else int(np.argmax(scores))
+        best = studies.best_ring(own)[0] if label == "d" else int(np.argmax(scores))
+        chosen = int(np.argmin(scores)) if label in "ac" else best
         run = own.isel(run=chosen, snapshot=-1)
         embedding = run.W_E.values.astype(float)
         points = map_points(embedding)
@@ -714,7 +719,7 @@ def phase_diagrams(records: Records) -> Figure:
     figure, axes = plotting.panels(4, 2, height=2.25)
     shown = []
     for row, name in zip(axes, studies.PANEL_TITLES, strict=True):
-        both = [(studies.published(studies.PANELS[name][0]), 1e5)]
+        both = [(studies.published(studies.PANELS[name][0]), studies.PUBLISHED_BUDGET)]
         if name in records:
             both.insert(0, (studies.panel_diagram(records, name), studies.budget_of(records[name])))
         else:
@@ -876,7 +881,7 @@ def group_hexagon(records: Records) -> Figure:
     even = [0, 3, 4]
     figure, (axes,) = plotting.panels(1, 3, height=2.5)
     for ax, plane, title in (
-        (axes[0], found.plane, "a  the hexagon"),
+        (axes[0], found.plane, "a  the hexagon" if found.misfit <= 1 else "a  the nearest plane"),
         (axes[1], tuple(others), "b  the other two"),
     ):
         points = scores[:, list(plane)]
@@ -907,38 +912,45 @@ def group_hexagon(records: Records) -> Figure:
 
 @styled
 def group_fractions(records: Records) -> Figure:
-    """Fig. 18: index, steps, accuracy and predicted accuracy for S3."""
+    """Fig. 18: index, steps, accuracy and predicted accuracy for S3, and one accuracy against the other."""
     found, budget = studies.group_outcomes(records["group_fractions"]), studies.budget_of(records["group_fractions"])
-    figure, axes = plotting.panels(2, 2, height=2.4)
-    sizes, _ = studies.by_size(found, "rqi")
+    figure, axes = plotting.panels(2, 3, height=2.3)
+    (structure, when, _), (real, predicted, both) = axes
+    sizes, steps = studies.by_size(found, "steps")
     share = sizes / 36
     for ax, name, label in (
-        (axes[0, 0], "rqi", "RQI"),
-        (axes[1, 0], "accuracy", "accuracy"),
+        (structure, "rqi", "RQI"),
+        (real, "accuracy", "accuracy"),
+        (predicted, "predicted", "predicted accuracy"),
     ):
         ax.plot(found.fraction, found[name], "o", ms=3.6, alpha=0.5, mew=0, color=BLUE)
-        ax.plot(
-            share, [group.max() for group in studies.by_size(found, name)[1]], color=ORANGE, lw=1.6, label="best seed"
-        )
+        ax.plot(share, [group.max() for group in studies.by_size(found, name)[1]], color=ORANGE, lw=1.6)
         plotting.fraction_axis(ax, label)
-        _fraction_of_table(ax)
-    plotting.legend(axes[0, 0], loc="upper left")
     reached = np.isfinite(found.steps.values)
-    axes[0, 1].plot(found.fraction[reached], found.steps[reached], "o", ms=3.6, alpha=0.6, mew=0, color=BLUE)
-    axes[0, 1].plot(
-        found.fraction[~reached], np.full((~reached).sum(), 1.12 * budget), "x", ms=3.5, alpha=0.5, color=RED
-    )
-    axes[0, 1].set_yscale("log")
-    plotting.plain_numbers(axes[0, 1].yaxis)
-    axes[0, 1].set_ylabel("steps to RQI > 0.95")
-    _fraction_of_table(axes[0, 1])
-    axes[1, 1].plot(found.predicted, found.accuracy, "o", ms=3.6, alpha=0.5, mew=0, color=BLUE)
-    axes[1, 1].plot([0, 1], [0, 1], color=FAINT, lw=1, ls=":")
-    plotting.fraction_axis(axes[1, 1], "accuracy")
-    axes[1, 1].set_xlim(-0.03, 1.04)
-    axes[1, 1].set_xlabel("predicted from the matrices")
-    for ax, letter, title in zip(axes.ravel(), "abcd", ("structure", "when", "accuracy", "prediction"), strict=True):
-        ax.set_title(f"{letter}  {title}")
+    when.plot(found.fraction[reached], found.steps[reached], "o", ms=3.6, alpha=0.6, mew=0, color=BLUE)
+    when.plot(found.fraction[~reached], np.full((~reached).sum(), 1.12 * budget), "x", ms=3.5, alpha=0.5, color=RED)
+    when.plot(share, [or_never(group).min() for group in steps], color=ORANGE, lw=1.6)
+    when.set_yscale("log")
+    plotting.plain_numbers(when.yaxis)
+    when.set_ylabel("steps to RQI > 0.95")
+    for ax in (structure, when, real, predicted):
+        _fraction_of_table(ax)
+        ax.set_xlabel("share trained on")
+    both.plot(found.predicted, found.accuracy, "o", ms=3.6, alpha=0.5, mew=0, color=BLUE)
+    both.plot([0, 1], [0, 1], color=FAINT, lw=1, ls=":")
+    plotting.fraction_axis(both, "accuracy")
+    both.set_xlim(-0.03, 1.04)
+    both.set_xlabel("predicted")
+    titles = ("a  structure", "b  when", "c  accuracy", "d  predicted", "e  both")
+    for ax, title in zip((structure, when, real, predicted, both), titles, strict=True):
+        ax.set_title(title)
+    marks = [
+        Line2D([], [], color=BLUE, marker="o", ms=3.6, ls="", label="a network"),
+        Line2D([], [], color=RED, marker="x", ms=3.6, ls="", label="never"),
+        Line2D([], [], color=ORANGE, lw=1.6, label="best seed"),
+    ]
+    axes[0, 2].set_axis_off()
+    plotting.legend(axes[0, 2], handles=marks, loc="center")
     return figure
 
 
@@ -1145,7 +1157,14 @@ def image_phases(records: Records) -> Figure:
     phases, share = found.map(budget=studies.budget_of(record), gap=studies.image_gap(record))
     figure, ((ax,),) = plotting.panels(1, 1, height=3.0, width=4.4)
     phase_panel(
-        ax, found.x, found.y, phases, share=share, log_y=True, labels=("last layer's learning rate", "weight decay")
+        ax,
+        found.x,
+        found.y,
+        phases,
+        share=share,
+        log_y=True,
+        down=True,
+        labels=("last layer's learning rate", "weight decay"),
     )
     phase_legend(figure, [phases])
     return figure

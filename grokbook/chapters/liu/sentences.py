@@ -112,7 +112,8 @@ def phases(records: Records) -> str:
         counts = studies.counts(found.map(budget=budget)[0])
         shown = " / ".join(str(counts[phase]) for phase in PHASES[:4])
         same = studies.agreement(found, studies.PANELS[name][0], budget=budget).phases.mean()
-        rows.append(f"({title[0]}) {shown}, {percent(float(same))} as published")
+        cut = f" (both cut at {number(budget)} steps)" if budget < studies.PUBLISHED_BUDGET else ""
+        rows.append(f"({title[0]}) {shown}, {percent(float(same))} as published{cut}")
     return "Cells of comprehension / grokking / memorisation / confusion: " + "; ".join(rows) + "."
 
 
@@ -123,7 +124,13 @@ def splits(records: Records) -> str:
         own = f"{name}_splits"
         share = studies.panel_diagram(records, own).map(budget=studies.budget_of(records[own]))[1]
         rows.append(f"({title[0]}) {percent(float((share == 1).mean()))}")
-    return "Cells in which all splits agree: " + ", ".join(rows) + "."
+    phases = studies.panel_diagram(records, "phases_group_splits").map(
+        budget=studies.budget_of(records["phases_group_splits"])
+    )[0]
+    return (
+        "Cells in which all splits agree: " + ", ".join(rows) + f". In (d) the majority generalises in "
+        f"{int((phases <= 1).sum())} of {phases.size} cells."
+    )
 
 
 def images(records: Records) -> str:
@@ -137,6 +144,18 @@ def images(records: Records) -> str:
     return f"The time to 60 % of the test images, times decay, times learning rate is {', '.join(rows)}."
 
 
+def dimensions(records: Records) -> str:
+    """Beside the networks with more dimensions than they need."""
+    record = records["dimensions"]
+    free = record.isel(run=np.flatnonzero(record.weight_decay.values == record.weight_decay.values.min()))
+    test, rqi = studies.last(free, "test_accuracy"), studies.last(free, "rqi")
+    rows = []
+    for d in np.unique(free.dimension.values):
+        here = free.dimension.values == d
+        rows.append(f"{number(median(test[here]))} and {number(median(rqi[here]))} at d = {int(d)}")
+    return f"Without decay held-out accuracy and index are {', '.join(rows)} (medians)."
+
+
 SENTENCES = {
     "unique": Sentence(unique, ("ideal",)),
     "transition": Sentence(transition, ("transition",)),
@@ -146,5 +165,6 @@ SENTENCES = {
     "trajectory": Sentence(trajectory, ("trajectory",)),
     "phases": Sentence(phases, tuple(studies.PANEL_TITLES)),
     "splits": Sentence(splits, tuple(f"{name}_splits" for name in studies.PANEL_TITLES)),
+    "dimensions": Sentence(dimensions, ("dimensions",)),
     "images": Sentence(images, ("image_curves",)),
 }

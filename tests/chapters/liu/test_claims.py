@@ -78,3 +78,79 @@ def test_spearman_is_the_textbook_one():
     assert claims._rank_correlation(x, y) == pytest.approx(0.8)
     assert claims._rank_correlation(x, -x) == pytest.approx(-1)
     assert np.isnan(claims._rank_correlation(x[:2], y[:2]))
+
+
+# --- what must not count as evidence --------------------------------------------------------------------------
+
+
+def altered(record, **columns):
+    """A copy with these columns over runs in place of its own."""
+    return record.assign(
+        {name: ("run", np.broadcast_to(values, record.sizes["run"])) for name, values in columns.items()}
+    )
+
+
+def judged(id, tiny_records, name, **columns):
+    return BY_ID[id].judge({name: altered(tiny_records[name], **columns)}).outcome
+
+
+def test_runs_that_never_learn_are_no_evidence(tiny_records):
+    never = {"reached_train_accuracy": np.nan, "reached_test_accuracy": np.nan}
+    assert judged("fig13", tiny_records, "phases_batch", **never) == "not reproduced"
+    assert judged("fig1", tiny_records, "ring", **never) != "reproduced"
+    assert judged("fig7a", tiny_records, "ring", **never) != "reproduced"
+    assert judged("image-norm", tiny_records, "image_curves", **never) == "not reproduced"
+    assert judged("fig8a", tiny_records, "image_curves", **never) != "reproduced"
+
+
+def test_small_batches_are_judged_by_the_wait(tiny_records):
+    sizes = studies.batch_sizes(tiny_records["phases_batch"])
+    for wait, outcome in ((3_000.0, "reproduced"), (1_500.0, "not reproduced"), (np.nan, "reproduced")):
+        times = np.where(sizes <= 5, wait, 1_000.0)
+        assert judged("fig13", tiny_records, "phases_batch", reached_train_accuracy=times) == outcome
+
+
+def test_a_decay_that_was_not_tried_is_not_judged(tiny_records):
+    record = tiny_records["phases_decay"]
+    weak = record.assign_coords(W_E_weight_decay=("run", np.minimum(record.W_E_weight_decay.values, 0.5)))
+    assert BY_ID["fig15"].judge({"phases_decay": weak}).outcome == "not tested"
+
+
+def test_a_size_at_which_images_are_never_generalised_counts_as_late(tiny_records):
+    record = tiny_records["image_sizes"].copy(deep=True)
+    sizes, steps = np.unique(record.train_size.values), record.step.values
+    late = np.searchsorted(sizes, record.train_size.values).max() - np.searchsorted(sizes, record.train_size.values)
+    record.test_accuracy[:] = np.arange(len(steps)) > late[:, None]  # more images, sooner
+    assert BY_ID["fig20"].judge({"image_sizes": record}).outcome == "reproduced"
+    record.test_accuracy[record.train_size.values == sizes[2]] = 0.0
+    assert BY_ID["fig20"].judge({"image_sizes": record}).outcome == "partly"
+
+
+def test_comprehension_at_any_decay_is_not_enough_for_the_transformer(tiny_records):
+    record = tiny_records["phases_transformer"]
+    least = record.weight_decay.values == record.weight_decay.values.min()
+    halves = {"reached_train_accuracy": 10.0, "reached_test_accuracy": np.where(least, 4_000.0, 20.0)}
+    one = judged("fig7c", tiny_records, "phases_transformer", **halves)
+    slower = {**halves, "reached_test_accuracy": np.where(least, 4_000.0, 3_000.0)}
+    assert one == "partly" and judged("fig7c", tiny_records, "phases_transformer", **slower) != "reproduced"
+
+
+def test_where_published_counts_are_cut_the_verdict_says_so(tiny_records):
+    verdict = BY_ID["fig6b"].judge({"phases_regression": tiny_records["phases_regression"]})
+    assert "both cut at 40 steps" in verdict.ours
+
+
+def test_a_boundary_that_is_no_constant_ratio_is_seen():
+    x = y = np.geomspace(1e-5, 1e-2, 7)
+    nan = np.full((7, 7, 1), np.nan)
+
+    def boundary(good):
+        times = np.where(good[..., None], 500.0, nan)
+        found = studies.Diagram(x, y, np.where(np.isnan(nan), 300.0, nan), times)
+        return claims._boundary(found, found.map()[0])
+
+    ratio = y[:, None] / x
+    straight = boundary(ratio > 2)
+    assert straight.constant and straight.none_below and straight.slope == pytest.approx(1)
+    assert not boundary(np.broadcast_to(y[:, None] > 2e-4, (7, 7))).constant
+    assert not boundary(ratio > 0.1).none_below

@@ -121,6 +121,30 @@ def test_the_hexagon_of_the_permutation_matrices_is_seen():
     assert shape.gap < 130
 
 
+def test_a_hexagon_has_to_meet_both_bounds():
+    plane, points = (0, 1), np.zeros((6, 2))
+    assert studies.Hexagon(plane, points, 110, 0.35).misfit == 1
+    even_angles, both = studies.Hexagon(plane, points, 60, 0.5), studies.Hexagon(plane, points, 100, 0.1)
+    assert both.misfit < 1 < even_angles.misfit
+
+
+def test_among_equally_good_networks_the_best_ring_is_taken():
+    import xarray as xr
+
+    angle = 2 * np.pi * np.arange(7) / 7
+    ring = np.stack([np.cos(angle), np.sin(angle)], -1)
+    order = np.random.default_rng(0).permutation(7)
+    embeddings = np.stack([ring[order], ring, ring[order], ring])[:, None]
+    record = xr.Dataset(
+        {
+            "W_E": (("run", "snapshot", "symbol", "feature"), embeddings),
+            "test_accuracy": (("run", "step"), [[0.6], [0.6], [0.6], [0.5]]),
+        }
+    )
+    best, share = studies.best_ring(record)
+    assert best == 1 and share[1] == pytest.approx(1) and share[0] < 0.9
+
+
 def test_a_crossing_is_interpolated():
     assert studies.crossing([0, 1, 2], [0, 0.25, 0.75]) == pytest.approx(1.5)
     assert np.isnan(studies.crossing([0, 1], [0, 0.1]))
