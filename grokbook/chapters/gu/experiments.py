@@ -443,7 +443,11 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
         lambda: overlap(seeds=1),
         lambda: overlap(31, 64, 0.8, scaled((0, 45, 60, 81), 31), seeds=3, steps=10_000),
     ),
-    "toeplitz": (lambda: toeplitz(seeds=1), lambda: toeplitz(31, 64, (0.6, 0.55, 0.5), seeds=2, steps=8_000)),
+    "toeplitz": (
+        lambda: toeplitz(seeds=1),
+        lambda: toeplitz(train_fractions=(0.3, 0.25), seeds=1),
+        lambda: toeplitz(31, 64, (0.6, 0.55, 0.5), seeds=2, steps=8_000),
+    ),
     "layers": (lambda: layers(31, 64, 0.8, seeds=1, steps=5_000),),
     "width_apart": (lambda: width_apart(31, 27, (32, 128), 0.7, seeds=3, steps=8_000),),
     "width_shared": (lambda: width_shared(31, (32, 128), 0.5, seeds=2, steps=10_000),),
