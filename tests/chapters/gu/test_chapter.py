@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from grokbook.catalogue import at_paper_settings
-from grokbook.chapters.gu import experiments, figures, studies, tables
+from grokbook.chapters.gu import experiments, figures, studies, tables, theory
 from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
@@ -152,6 +152,63 @@ def test_the_mirror_claim_separates_the_two_kinds_of_pairs(tiny_records):
     assert by_id("fig4-mirror").judge({"fractions": record}).outcome == "reproduced"
     record["accuracy_unmirrored"][:] = 0.9
     assert by_id("fig4-mirror").judge({"fractions": record}).outcome == "partly"
+
+
+def holes(strips=(67, 60, 50, 40), **changed):
+    """Table 1 as the paper has it, one seed; values of a row can be replaced, as in U={"strip 60": nan}."""
+    rows = [row for row in theory.TABLE_1 if row.kind == "square" or row.size in strips]
+    labels = [f"{row.kind} {row.size}" for row in rows]
+    columns = {"U": [row.highest for row in rows], "L": [row.highest - 0.05 for row in rows]}
+    columns |= {"highest": columns["U"], "outside": [1.0] * len(rows), "inside": [0.5] * len(rows)}
+    for name, of_row in changed.items():
+        columns[name] = [of_row.get(label, value) for label, value in zip(labels, columns[name], strict=True)]
+    return xr.Dataset(
+        {name: (("row", "seed"), np.array(values)[:, None]) for name, values in columns.items()},
+        {
+            "row": labels,
+            "seed": [0],
+            "kind": ("row", [row.kind for row in rows]),
+            "size": ("row", [row.size for row in rows]),
+            "paper_U": ("row", [row.highest for row in rows]),
+        },
+        {"p": 97, "scale": "full"},
+    )
+
+
+@pytest.mark.parametrize("id", ["table1-order", "table1-values", "table1-places", "table1-67", "table1-L", "table1"])
+def test_the_papers_own_table_is_reproduced(id):
+    assert by_id(id).judge({"table_1": holes()}).outcome == "reproduced"
+
+
+@pytest.mark.parametrize("id", ["table1-order", "table1-values", "table1-L"])
+def test_a_row_that_never_memorises_is_named_and_not_judged(id):
+    nan = float("nan")
+    verdict = by_id(id).judge({"table_1": holes(U={"strip 60": nan}, L={"strip 60": nan})})
+    assert verdict.outcome == "reproduced" and "strip 60" in verdict.note
+    none = {f"square {k}": nan for k in (30, 35, 40, 45, 50, 55, 60)} | {f"strip {t}": nan for t in (67, 60, 50, 40)}
+    assert by_id(id).judge({"table_1": holes(U=none, L=none)}).outcome == "not tested"
+
+
+def test_two_strips_do_not_make_a_rank_correlation():
+    verdict = by_id("table1-order").judge({"table_1": holes(strips=(67, 60))})
+    assert verdict.outcome == "not tested" and "strip rows" in verdict.ours
+
+
+def test_the_widest_strip_is_judged_over_the_whole_run_and_only_if_it_is_67():
+    one = by_id("table1-67")
+    verdict = one.judge({"table_1": holes(U={"strip 67": 0.14}, highest={"strip 67": 0.16})})
+    assert verdict.outcome == "not reproduced" and "0.160" in verdict.ours
+    for strips in ((60, 50), ()):
+        assert one.judge({"table_1": holes(strips=strips)}).outcome == "not tested"
+
+
+def test_table_1_is_partly_reproduced_if_only_order_and_places_hold():
+    others = {f"square {k}": 0.99 - k / 1000 for k in (30, 35, 40, 45, 50, 55, 60)}
+    found = holes(U=others, L=others)
+    assert by_id("table1-values").judge({"table_1": found}).outcome == "not reproduced"
+    assert by_id("table1").judge({"table_1": found}).outcome == "partly"
+    found = holes(U=others, L=others, outside={"square 50": 0.5})
+    assert by_id("table1").judge({"table_1": found}).outcome == "not reproduced"
 
 
 def test_a_control_that_follows_as_well_takes_med_its_claim(tiny_records):
