@@ -479,8 +479,10 @@ def separability(trials: int = 400, p: int = 13) -> xr.Dataset:
 def flow_starts(starts: int = 2000) -> xr.Dataset:
     """Figure 8's flow from random points of the cube: where they end, and what that is held against.
 
-    ``limit`` (start, axis) in closed form, ``end`` (some, axis) by integration, ``distance`` (start) from (1, 1, 1),
-    ``invariant`` the largest change of a conserved quantity, ``rising`` (radius) of V on small spheres.
+    ``limit`` (start, axis) in closed form, ``distance`` (start) of it from (1, 1, 1), ``gap`` (some) between it and an
+    integrated trajectory, ``rising`` (radius) the share of small spheres on which V rises. As attributes: ``invariant``,
+    the largest change of a conserved quantity; ``rate``, the largest V' at random points of the cube; ``near`` and
+    ``stays``, how far from the point trajectories start, on all sides of it, and how far away they get.
     """
     begin = np.random.default_rng(0).uniform(0, 1, (starts, 3))
     limit = theory.flow_limit(begin)
@@ -488,6 +490,11 @@ def flow_starts(starts: int = 2000) -> xr.Dataset:
     path = theory.flow_path(some, [1.0, 60.0])
     drift = np.abs(theory.flow_invariants(path) - theory.flow_invariants(some)).max()
     radii = (0.01, 0.03, 0.1, 0.2)
+    draw, near = np.random.default_rng(1), 0.01
+    sides = draw.standard_normal((200, 3))
+    around = 1 + near * sides / np.linalg.norm(sides, axis=1, keepdims=True)
+    away = np.linalg.norm(theory.flow_path(around, np.linspace(0, 5, 51)) - 1, axis=-1)
+    rate = theory.lyapunov_rate(draw.uniform(0, 1, (20_000, 3))).max()
     return xr.Dataset(
         {
             "start": (("start_", "axis"), begin),
@@ -497,7 +504,7 @@ def flow_starts(starts: int = 2000) -> xr.Dataset:
             "rising": ("radius", [theory.rising_share(radius, generator=0) for radius in radii]),
         },
         {"radius": list(radii)},
-        {"invariant": float(drift)},
+        {"invariant": float(drift), "rate": float(rate), "near": near, "stays": float(away.max())},
     )
 
 

@@ -125,13 +125,23 @@ def test_every_claim_is_judged_and_says_what_was_seen(claim, tiny_records):
 @pytest.mark.parametrize(
     "id, outcome",
     [("th310", "not reproduced"), ("th312", "partly"), ("th312-trend", "not reproduced"), ("lemma34", "reproduced"),
-     ("lemmaB1", "not reproduced"), ("fig8-attractor", "not reproduced"), ("fig8-limits", "reproduced"),
-     ("fig8-lyapunov", "not reproduced"), ("separability", "not reproduced"), ("circles", "not reproduced"),
+     ("lemmaB1", "not reproduced"), ("fig8-attractor", "partly"), ("fig8-limits", "reproduced"),
+     ("fig8-lyapunov", "partly"), ("separability", "not reproduced"), ("circles", "not reproduced"),
      ("parseval", "reproduced"), ("local", "not reproduced"), ("neighbours", "not reproduced"), ("fig3", "reproduced")],
 )  # fmt: skip
 def test_the_theory_comes_out_as_calculated_beforehand(id, outcome):
     needed = {name: studies.study(name, 97) for name in by_id(id).needs}
     assert by_id(id).judge(needed).outcome == outcome
+
+
+def test_the_flow_is_judged_in_the_cube_and_beside_it():
+    study = studies.study("flow", 97)
+    assert study.attrs["rate"] < 0 and study.attrs["near"] <= study.attrs["stays"] < 0.02
+    everywhere = study.assign(rising=("radius", [0.0, 0.1, 0.1, 0.1]))
+    assert by_id("fig8-lyapunov").judge({"flow": everywhere}).outcome == "reproduced"
+    beside = study.assign_attrs(rate=1e-3)
+    assert by_id("fig8-lyapunov").judge({"flow": beside}).outcome == "not reproduced"
+    assert by_id("fig8-attractor").judge({"flow": study.assign_attrs(stays=0.1)}).outcome == "not reproduced"
 
 
 def test_the_baseline_claim_asks_for_the_time_and_the_end(tiny_records):
