@@ -30,6 +30,17 @@ def base(records: Records) -> str:
     )
 
 
+def primes(records: Records) -> str:
+    """Beside Fig. 5: which primes are drawn, and which record is not."""
+    told = [f"Drawn are p = {', '.join(map(str, studies.by_prime(records)))}."]
+    for name, moduli in studies.not_drawn(records).items():
+        text = f"`{name}` has a record of p = {', '.join(map(str, moduli))} too, which is left out"
+        if records[name].attrs["scale"] == "reduced":
+            text += f"; `python -m grokbook train gu/{name}` runs its full setting"
+        told.append(f"{text}.")
+    return " ".join(told)
+
+
 def relabelled(records: Records) -> str:
     """Beside the symmetry that MED does not have."""
     record = records["base"]
@@ -154,6 +165,7 @@ def fractions(records: Records) -> str:
 
 SENTENCES: dict[str, Sentence] = {
     "base": Sentence(base, ("base",)),
+    "primes": Sentence(primes, ("base",)),
     "relabelled": Sentence(relabelled, ("base",)),
     "special": Sentence(special, ("special",)),
     "rivals": Sentence(rivals, ("table_1",)),

@@ -330,14 +330,30 @@ TRACKED = (
 )  # fmt: skip
 
 
+FIGURE_5 = ("base", "primes", "largest_prime")
+
+
 def by_prime(records: Records) -> dict[int, xr.Dataset]:
     """The runs of figure 5 at hand, by modulus; of two records with one modulus, the first."""
     found: dict[int, xr.Dataset] = {}
-    for name in ("base", "primes", "largest_prime"):
+    for name in FIGURE_5:
         if name in records:
             for p in np.unique(records[name].p.values):
                 found.setdefault(int(p), select(records[name], p=int(p)))
     return dict(sorted(found.items()))
+
+
+def not_drawn(records: Records) -> dict[str, list[int]]:
+    """Records of figure 5 that are at hand and add nothing to it, with their moduli: an earlier one has the same."""
+    seen: set[int] = set()
+    found = {}
+    for name in FIGURE_5:
+        if name in records:
+            moduli = {int(p) for p in records[name].p.values}
+            if moduli <= seen:
+                found[name] = sorted(moduli)
+            seen |= moduli
+    return found
 
 
 def special(records: Records) -> xr.Dataset | None:
@@ -372,7 +388,8 @@ def masks(p: int, train_fraction: float = 0.3) -> xr.Dataset:
         )
         for kind in holes.values()
     ]
-    return xr.Dataset({"trained": (("hole", "i", "j"), np.array(drawn))}, {"hole": list(holes)}, {"size": size})
+    attrs = {"size": size, "train_fraction": train_fraction}
+    return xr.Dataset({"trained": (("hole", "i", "j"), np.array(drawn))}, {"hole": list(holes)}, attrs)
 
 
 DIAMONDS = (2, 3, 4, 5, 6)
@@ -480,9 +497,9 @@ def flow_starts(starts: int = 2000) -> xr.Dataset:
     """Figure 8's flow from random points of the cube: where they end, and what that is held against.
 
     ``limit`` (start, axis) in closed form, ``distance`` (start) of it from (1, 1, 1), ``gap`` (some) between it and an
-    integrated trajectory, ``rising`` (radius) the share of small spheres on which V rises. As attributes: ``invariant``,
-    the largest change of a conserved quantity; ``rate``, the largest V' at random points of the cube; ``near`` and
-    ``stays``, how far from the point trajectories start, on all sides of it, and how far away they get.
+    integrated trajectory, ``rising`` (radius) the share of small spheres on which V rises. As attributes:
+    ``invariant``, the largest change of a conserved quantity; ``rate``, the largest V' at random points of the cube;
+    ``near`` and ``stays``, how far from the point trajectories start, on all sides of it, and how far away they get.
     """
     begin = np.random.default_rng(0).uniform(0, 1, (starts, 3))
     limit = theory.flow_limit(begin)

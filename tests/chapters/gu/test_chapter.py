@@ -18,6 +18,7 @@ from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
 from grokbook.claims import OUTCOMES, Table
 from grokbook.parameters import declared
+from grokbook.records import select
 
 from .conftest import TINY, tiny
 
@@ -156,6 +157,40 @@ def test_the_baseline_claim_asks_for_the_time_and_the_end(tiny_records):
     assert by_id("base").judge({"base": record}).outcome == "partly"
 
 
+@pytest.mark.parametrize("alpha, tested", [(0.5, {"fig4-mirror"}), (0.9, {"fig4-more"})])
+def test_one_fraction_decides_only_what_is_said_of_it(alpha, tested, tiny_records):
+    record = select(tiny_records["fractions"], train_fraction=alpha)
+    for id in ("fig4-rise", "fig4-constant", "fig4-mirror", "fig4-more"):
+        assert (by_id(id).judge({"fractions": record}).outcome != "not tested") == (id in tested)
+
+
+def test_right_answers_are_counted_at_the_papers_fractions_alone(tiny_records):
+    record = tiny_records["fractions"].copy(deep=True)
+    record["test_accuracy"][:] = 0.1 / (1 - record.train_fraction)
+    record["test_accuracy"][{"run": np.flatnonzero(record.train_fraction.values == 0.9)}] = 0.0
+    assert by_id("fig4-constant").judge({"fractions": record}).outcome == "reproduced"
+    record["test_accuracy"][{"run": np.flatnonzero(record.train_fraction.values == 0.6)}] = 0.5
+    assert by_id("fig4-constant").judge({"fractions": record}).outcome == "not reproduced"
+
+
+def test_failing_on_the_form_says_nothing_of_a_network_that_fails_on_sums_too(tiny_records):
+    record = tiny_records["dnn"].copy(deep=True)
+    record["train_accuracy"][:] = 1.0
+    record["test_accuracy"][:] = 0.01
+    verdict = by_id("dnn-form").judge({"dnn": record})
+    assert verdict.outcome == "partly" and "says nothing" in verdict.note
+    record["test_accuracy"][{"run": np.flatnonzero(record.f.values == "n + m")}] = 0.95
+    assert by_id("dnn-form").judge({"dnn": record}).outcome == "reproduced"
+    without = record.isel(run=np.flatnonzero(record.train_fraction.values > 0.6))
+    for id in ("dnn-form", "dnn-sum"):
+        assert by_id(id).judge({"dnn": without}).outcome == "not tested"
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.6])
+def test_the_masks_are_judged_at_the_fraction_they_were_drawn_at(alpha):
+    assert by_id("fig3").judge({"masks": studies.study("masks", 31, alpha)}).outcome == "reproduced"
+
+
 def test_the_mirror_claim_separates_the_two_kinds_of_pairs(tiny_records):
     record = tiny_records["fractions"].copy(deep=True)
     record["accuracy_mirrored"][:], record["accuracy_unmirrored"][:] = 0.95, 0.02
@@ -240,11 +275,56 @@ def test_a_control_that_follows_as_well_takes_med_its_claim(tiny_records):
     assert by_id("fig5-special").judge(found).outcome == "not reproduced"
 
 
+def followers(tiny_records):
+    """The records of figure 5 with a MED that follows the test loss in every run."""
+    found = {}
+    for name in studies.FIGURE_5:
+        record = tiny_records[name].copy(deep=True)
+        record.attrs["recipe"] = json.dumps({"schedule": {"every": 1}})
+        record["train_accuracy"][:] = 1.0
+        record["test_loss"][:] = record["med_M1"][:] = np.linspace(5, 1, record.sizes["step"])
+        found[name] = record
+    return found
+
+
+def test_three_quarters_of_the_primes_must_follow(tiny_records):
+    found = followers(tiny_records)
+    assert by_id("fig5-follows").judge(found).outcome == "reproduced"
+    found["largest_prime"]["med_M1"][:] = np.linspace(1, 5, found["largest_prime"].sizes["step"])
+    verdict = by_id("fig5-follows").judge(found)  # 3 of 4
+    assert verdict.outcome == "reproduced"
+    assert "judged over p = 5, 7, 11 and 13, without p = 379" in verdict.note
+    found["base"]["med_M1"][:] = np.linspace(1, 5, found["base"].sizes["step"])
+    assert by_id("fig5-follows").judge(found).outcome == "not reproduced"
+
+
+def test_a_prime_whose_networks_never_memorise_is_named_and_left_out(tiny_records):
+    found = followers(tiny_records)
+    found["largest_prime"]["train_accuracy"][:] = 0.5
+    verdict = by_id("fig5-follows").judge(found)
+    assert verdict.outcome == "reproduced" and "no network memorises: p = 13" in verdict.note
+    for record in found.values():
+        record["train_accuracy"][:] = 0.5
+    for id in ("fig5-follows", "fig5-increments", "fig5-below", "fig5-special"):
+        assert by_id(id).judge(found).outcome == "not tested"
+
+
+def test_one_prime_does_not_show_a_trend(tiny_records):
+    found = followers(tiny_records)
+    one = dict.fromkeys(found, found["base"])
+    for id in ("fig5-follows", "fig5-below", "fig5-sooner"):
+        assert by_id(id).judge(one).outcome == "not tested"
+
+
 def test_the_baseline_is_shown_before_a_stand_in_of_the_same_modulus(tiny_records):
     base, other = tiny_records["base"], tiny_records["largest_prime"]
     same = other.assign_coords(p=("run", [int(base.p[0])] * other.sizes["run"]), label=other.label + "?")
-    (runs,) = studies.by_prime({"base": base, "largest_prime": same}).values()
+    found = {"base": base, "largest_prime": same}
+    (runs,) = studies.by_prime(found).values()
     assert runs.label.values.tolist() == base.label.values.tolist()
+    assert studies.not_drawn(found) == {"largest_prime": [int(base.p[0])]}
+    assert "`largest_prime` has a record of p = 7 too" in SENTENCES["primes"].write(found)
+    assert studies.not_drawn({"base": base, "largest_prime": other}) == {}
 
 
 @pytest.mark.parametrize("id", SENTENCES)
