@@ -302,7 +302,7 @@ def test_a_prime_whose_networks_never_memorise_is_named_and_left_out(tiny_record
     found = followers(tiny_records)
     found["largest_prime"]["train_accuracy"][:] = 0.5
     verdict = by_id("fig5-follows").judge(found)
-    assert verdict.outcome == "reproduced" and "no network memorises: p = 13" in verdict.note
+    assert verdict.outcome == "reproduced" and "no network memorises in time: p = 13" in verdict.note
     for record in found.values():
         record["train_accuracy"][:] = 0.5
     for id in ("fig5-follows", "fig5-increments", "fig5-below", "fig5-special"):
@@ -314,6 +314,97 @@ def test_one_prime_does_not_show_a_trend(tiny_records):
     one = dict.fromkeys(found, found["base"])
     for id in ("fig5-follows", "fig5-below", "fig5-sooner"):
         assert by_id(id).judge(one).outcome == "not tested"
+
+
+def test_starts_are_not_compared_where_neither_gets_there(tiny_records):
+    record = tiny_records["toeplitz"].copy(deep=True)
+    record["test_accuracy"][:] = 0.0
+    for id in ("fig20-faster", "fig20-structure"):
+        assert by_id(id).judge({"toeplitz": record}).outcome == "not tested"
+    early = np.flatnonzero((record.train_fraction.values == 0.5) & (record.start.values == "toeplitz"))
+    record["test_accuracy"][{"run": early}] = 0.6
+    verdict = by_id("fig20-faster").judge({"toeplitz": record})
+    assert verdict.outcome == "reproduced" and "α = 0.4" in verdict.note
+
+
+def test_depth_is_judged_by_the_median_seed(tiny_records):
+    record = tiny_records["layers"].copy(deep=True)
+    record.attrs["recipe"] = json.dumps({"schedule": {"every": 1}})
+    one = np.flatnonzero(record.layers.values == 1)
+    record["test_accuracy"][:], record["med_M1"][:] = 0.95, 1.0
+    record["test_accuracy"][{"run": one}] = 0.95 - 0.01 * (np.arange(record.sizes["step"]) % 2)
+    assert by_id("fig2").judge({"layers": record}).outcome == "partly"
+    record["test_accuracy"][{"run": one[:1]}] -= 0.4  # one of two seeds never gets there
+    assert by_id("fig2").judge({"layers": record}).outcome == "not reproduced"
+    assert by_id("fig2").judge({"layers": record.isel(run=one)}).outcome == "not tested"
+
+
+def test_wide_networks_must_grok_in_the_first_half(tiny_records):
+    record = tiny_records["width_boundary"].copy(deep=True)
+    wide = record.copy(deep=True).assign_coords(label=("run", [f"d = {d * 4}" for d in record.d_model.values]))
+    both = xr.concat([record, wide], "run", data_vars="minimal", coords="minimal", combine_attrs="override")
+    both["test_accuracy"][:] = 0.1
+    late = np.flatnonzero([label in ("d = 32", "d = 48") for label in both.label.values])
+    both["test_accuracy"][{"run": late}] = 1.0
+    assert by_id("fig11").judge({"width_boundary": both}).outcome == "reproduced"
+    both["test_accuracy"][{"run": late, "step": np.flatnonzero(both.step.values <= 12)}] = 0.1
+    assert by_id("fig11").judge({"width_boundary": both}).outcome == "partly"
+    assert by_id("fig11").judge({"width_boundary": record}).outcome == "not tested"
+
+
+def test_a_margin_in_steps_is_scaled_and_said(tiny_records):
+    record = tiny_records["width_apart"].copy(deep=True)
+    record["test_accuracy"][:] = 0.0
+    record["test_accuracy"][{"run": np.flatnonzero(record.d_model.values == 12)}] = 1.0
+    verdict = by_id("fig9-left").judge({"width_apart": record})
+    assert verdict.outcome == "reproduced" and verdict.note == "margin scaled to 4 of 24 steps"
+    long = record.assign_coords(step=record.step.values * 2500)
+    assert by_id("fig9-left").judge({"width_apart": long}).note == ""
+
+
+def test_one_condition_decides_no_comparison(tiny_records):
+    for id, name, only in (
+        ("fig9-left", "width_apart", {"d_model": 8}),
+        ("fig10", "width_ceiling", {}),
+        ("overlap-slower", "overlap", {"offset": 0}),
+        ("overlap-med", "overlap", {"offset": 0}),
+        ("pos20", "positions", {"seed": 0}),
+        ("pos21", "positions", {}),
+        ("seed22", "seeds_apart", {"seed": 0}),
+    ):
+        assert by_id(id).judge({name: select(tiny_records[name], **only)}).outcome == "not tested", id
+
+
+def test_diameters_are_judged_after_grokking(tiny_records):
+    record = tiny_records["diameters"].copy(deep=True)
+    record["test_accuracy"][:] = 0.5
+    assert by_id("diam").judge({"diameters": record}).outcome == "not tested"
+    record["test_accuracy"][:] = 0.9
+    assert by_id("diam").judge({"diameters": record}).outcome != "not tested"
+
+
+def test_the_form_is_answered_where_its_mirror_was_trained(tiny_records):
+    record = tiny_records["operations"].copy(deep=True)
+    record["test_accuracy"][:], record["accuracy_mirrored"][:] = 0.3, 1.0
+    verdict = by_id("fig16-18").judge({"operations": record})
+    assert verdict.outcome == "reproduced" and verdict.n == 2
+    assert verdict.note == "Figs 16, 17 and 18 are one and the same training here"
+    record["accuracy_mirrored"][:] = 0.1
+    assert by_id("fig16-18").judge({"operations": record}).outcome == "partly"
+    apart = record.assign_coords(d_model=("run", np.where(record.label.values == "fig16", 8, 12)))
+    assert by_id("fig16-18").judge({"operations": apart}).note.startswith("Figs 17 and 18 are")
+
+
+def test_figures_of_one_training_say_so_and_need_networks_that_memorise(tiny_records):
+    record = tiny_records["operations"].copy(deep=True)
+    record["train_accuracy"][:] = 0.5
+    assert by_id("fig17-med").judge({"operations": record}).outcome == "not tested"
+    record.attrs["recipe"] = json.dumps({"schedule": {"every": 1}})
+    record["train_accuracy"][:] = 1.0
+    record["test_loss"][:] = record["med_M1"][:] = np.linspace(5, 1, record.sizes["step"])
+    verdict = by_id("fig17-med").judge({"operations": record})
+    assert verdict.outcome != "not tested" and "Figs 16, 17 and 18" in verdict.note
+    assert by_id("fig12-med").judge({"operations": record}).note == ""
 
 
 def test_the_baseline_is_shown_before_a_stand_in_of_the_same_modulus(tiny_records):
