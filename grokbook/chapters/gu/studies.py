@@ -300,12 +300,13 @@ def pretty(f: str) -> str:
 
 SYMMETRIES = {  # moves under which each function keeps its answer, as theory.symmetry_orbits reads them
     "mirror": lambda p: [[[0, 1], [1, 0]]],
+    "negative mirror": lambda p: [[[0, -1], [-1, 0]]],
     "joint sign": lambda p: [[[-1, 0], [0, -1]]],
     "sign": lambda p: [[[-1, 0], [0, 1]]],
     "cube root": lambda p: [[[w, 0], [0, 1]] for w in theory.roots_of_unity(p, 3)],
 }
 KEPT = {  # which of them hold for the functions of figures 12 to 19
-    "n - m": (),
+    "n - m": ("negative mirror",),
     "n*m": ("mirror", "joint sign"),
     "n**2 + m**2": ("mirror", "sign"),
     "n**3 + m**3": ("mirror", "cube root"),
@@ -325,8 +326,9 @@ def symmetry_share(f: str, p: int, train_fraction: float, names: Sequence[str] |
 # ----------------------------------------------------------------------------------------------- from several records
 
 TRACKED = (
-    "base", "primes", "largest_prime", "overlap", "toeplitz", "holes", "fractions", "operations", "layers",
-    "width_apart", "width_shared", "width_ceiling", "width_boundary", "positions", "seeds_apart", "dnn",
+    "base", "primes", "largest_prime", "overlap", "toeplitz", "holes", "holes_by_text", "fractions", "operations",
+    "layers", "width_apart", "width_shared", "width_ceiling", "width_boundary", "positions", "seeds_apart",
+    "diameters", "dnn",
 )  # fmt: skip
 
 
@@ -467,7 +469,7 @@ def same_class(p: int, train_fraction: float = 0.3, draws: int = 3) -> xr.Datase
     )
 
 
-def separability(trials: int = 400, p: int = 13) -> xr.Dataset:
+def separability(trials: int = 1000, p: int = 13) -> xr.Dataset:
     """Definition 5.1 on random pairs of four points in space, projected on two coordinates; theorem 3.5 at p = 13.
 
     ``counts`` (case): separable both ways, before the projection only, after it only, neither. ``classes``
