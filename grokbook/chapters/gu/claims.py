@@ -1,10 +1,10 @@
 """What Gu et al. claim, in both versions, with criteria written down before anything was trained, and their checks.
 
-The criteria hold for the papers' settings; at other parameters they are applied unchanged, but for two that speak of
-a number of steps (Figs 9 and 11): shorter runs are held to as large a part of theirs. A record with too few conditions
-for a claim does not test it. Where several seeds were trained, a rule must hold for the median seed. Where a rule asks
-when something happens, a run in which it never does counts as infinitely late. Claims about MED are held to what the
-paper says of it and, apart, to whether a control does as well.
+The criteria hold for the papers' settings; at other parameters they are applied unchanged, except that those of Figs 9
+and 11 set a margin and a time as parts of the paper's run: a run of another length is held to as large a part of its
+own. A record with too few conditions for a claim does not test it. Where several seeds were trained, a rule must hold
+for the median seed. Where a rule asks when something happens, a run in which it never does counts as infinitely late.
+Claims about MED are held to what the paper says of it and, apart, to whether a control does as well.
 """
 
 from __future__ import annotations
