@@ -328,7 +328,8 @@ def hole_curves(records: Records) -> Figure:
         plotting.fraction_axis(ax, "test accuracy" if kind == "square" else "")
         ax.set_title(kind)
         _steps_axis(ax)
-        plotting.legend(ax, loc="upper left", handlelength=1.0, fontsize=8.5)
+        if sizes:
+            plotting.legend(ax, loc="upper left", handlelength=1.0, fontsize=8.5)
     return figure
 
 
@@ -342,8 +343,8 @@ def _shade(i: int, count: int) -> Any:
 def hole_maps(records: Records) -> Figure:
     """What a network with a hole gets right: training set, answers, and answers against distance."""
     record = records["holes"]
-    shown = [_middle(record, kind) for kind in ("square", "strip")]
-    figure, axes = plotting.panels(2, 3, height=2.1, gridspec_kw={"width_ratios": (1, 1, 1.15)})
+    shown = [_middle(record, kind) for kind in ("square", "strip") if kind in record.hole.values]
+    figure, axes = plotting.panels(len(shown), 3, height=2.1, gridspec_kw={"width_ratios": (1, 1, 1.15)})
     for (mask, right, against), run in zip(axes, shown, strict=True):
         trained, hole = studies.mask_of(record, run), studies.hole_of(record, run)
         correct = record.correct.values[run, -1]
@@ -653,7 +654,8 @@ def spectrum(records: Records) -> Figure:
 
 FAMILIES = {  # experiment -> what its dots are called
     "base": "addition", "primes": "addition", "largest_prime": "addition", "seeds_apart": "addition",
-    "holes": "holes", "fractions": "other functions", "operations": "other functions", "overlap": "offsets",
+    "holes": "holes", "holes_by_text": "holes", "fractions": "other functions", "operations": "other functions",
+    "overlap": "offsets", "diameters": "offsets",
     "toeplitz": "starts", "layers": "depth", "width_apart": "width", "width_shared": "width", "width_ceiling": "width",
     "width_boundary": "width", "positions": "positions", "dnn": "MLP",
 }  # fmt: skip
@@ -675,7 +677,7 @@ def special(records: Records) -> Figure:
         for row, name in enumerate(names):
             values = study[kind].sel(measure=name).values
             jitter = draw.uniform(-0.27, 0.27, len(values))
-            for family, color in zip(kinds, SERIES, strict=False):
+            for family, color in zip(kinds, (*SERIES, SKY), strict=False):
                 here = np.array(families) == family
                 label = family if row == 0 and kind == "correlation" else None
                 ax.plot(values[here], row + jitter[here], "o", ms=3.4, mew=0, alpha=0.75, color=color, label=label)

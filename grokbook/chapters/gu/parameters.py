@@ -58,6 +58,10 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
                 raise ValueError(
                     f"{name} = {size!r}: 0 to p - 2 = {p - 2} is allowed; a larger hole leaves no pair outside"
                 )
+    if "squares" in values and "strips" in values and not values["squares"] and not values["strips"]:
+        raise ValueError("squares = [] and strips = []: one of them must name a size of a hole")
+    if "offsets" in values and not values["offsets"]:
+        raise ValueError("offsets = []: a list of at least one number is allowed")
     for offset in values.get("offsets", ()):
         if not isinstance(offset, int) or not 0 <= offset <= p:
             raise ValueError(

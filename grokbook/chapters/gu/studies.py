@@ -226,15 +226,15 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     """Table 1 from a record of holes.
 
     Returns:
-        dimensions (row, seed). ``U``, the largest running median of test accuracy after t_fit; ``L``, the least after
-        that; ``onset``, when it first is above U / 2; the last 500 steps' ``inside``, ``outside``,
-        ``inside_mirrored`` and ``inside_unmirrored``; what rivals predict, ``coverage`` (theorem 3.10 at `reach`) and
-        ``mirror`` (outside all right, inside what has a trained mirror). Along row: ``kind``, ``size``, ``share`` (hole
-        / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
+        dimensions (row, seed). ``highest``, the largest running median of test accuracy; ``U``, the largest after
+        t_fit, nan for a network that never memorises; ``L``, the least after that; ``onset``, when it first is above
+        U / 2; the last 500 steps' ``inside``, ``outside``, ``inside_mirrored`` and ``inside_unmirrored``; what rivals
+        predict, ``coverage`` (theorem 3.10 at `reach`) and ``mirror`` (outside all right, inside what has a trained
+        mirror). Along row: ``kind``, ``size``, ``share`` (hole / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
     """
     even = regular_steps(record)
     labels, seeds = list(dict.fromkeys(record.label.values.tolist())), np.unique(record.seed.values)
-    names = ("U", "L", "onset", "coverage", "mirror")
+    names = ("highest", "U", "L", "onset", "coverage", "mirror")
     places = ("inside", "outside", "inside_mirrored", "inside_unmirrored", "mirrored", "unmirrored")
     found = {name: np.full((len(labels), len(seeds)), np.nan) for name in (*names, *places)}
     kept = ("kind", "size", "share", "paper_U", "paper_L", "paper_onset")
@@ -245,7 +245,10 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
         for run in np.flatnonzero(record.label.values == label):
             at = row, int(np.searchsorted(seeds, record.seed.values[run]))
             values = even.test_accuracy.values[run]
-            after = np.flatnonzero(np.isfinite(values) & (steps >= np.nan_to_num(t_fit[run], nan=np.inf)))
+            known = np.isfinite(values)
+            if known.any():
+                found["highest"][at] = running_median(values[known], steps[known]).max()
+            after = np.flatnonzero(known & (steps >= np.nan_to_num(t_fit[run], nan=np.inf)))
             if len(after) > 1:
                 level = running_median(values[after], steps[after])
                 top = int(level.argmax())
@@ -297,12 +300,13 @@ def pretty(f: str) -> str:
 
 SYMMETRIES = {  # moves under which each function keeps its answer, as theory.symmetry_orbits reads them
     "mirror": lambda p: [[[0, 1], [1, 0]]],
+    "negative mirror": lambda p: [[[0, -1], [-1, 0]]],
     "joint sign": lambda p: [[[-1, 0], [0, -1]]],
     "sign": lambda p: [[[-1, 0], [0, 1]]],
     "cube root": lambda p: [[[w, 0], [0, 1]] for w in theory.roots_of_unity(p, 3)],
 }
 KEPT = {  # which of them hold for the functions of figures 12 to 19
-    "n - m": (),
+    "n - m": ("negative mirror",),
     "n*m": ("mirror", "joint sign"),
     "n**2 + m**2": ("mirror", "sign"),
     "n**3 + m**3": ("mirror", "cube root"),
@@ -322,19 +326,36 @@ def symmetry_share(f: str, p: int, train_fraction: float, names: Sequence[str] |
 # ----------------------------------------------------------------------------------------------- from several records
 
 TRACKED = (
-    "base", "primes", "largest_prime", "overlap", "toeplitz", "holes", "fractions", "operations", "layers",
-    "width_apart", "width_shared", "width_ceiling", "width_boundary", "positions", "seeds_apart", "dnn",
+    "base", "primes", "largest_prime", "overlap", "toeplitz", "holes", "holes_by_text", "fractions", "operations",
+    "layers", "width_apart", "width_shared", "width_ceiling", "width_boundary", "positions", "seeds_apart",
+    "diameters", "dnn",
 )  # fmt: skip
+
+
+FIGURE_5 = ("base", "primes", "largest_prime")
 
 
 def by_prime(records: Records) -> dict[int, xr.Dataset]:
     """The runs of figure 5 at hand, by modulus; of two records with one modulus, the first."""
     found: dict[int, xr.Dataset] = {}
-    for name in ("base", "primes", "largest_prime"):
+    for name in FIGURE_5:
         if name in records:
             for p in np.unique(records[name].p.values):
                 found.setdefault(int(p), select(records[name], p=int(p)))
     return dict(sorted(found.items()))
+
+
+def not_drawn(records: Records) -> dict[str, list[int]]:
+    """Records of figure 5 that are at hand and add nothing to it, with their moduli: an earlier one has the same."""
+    seen: set[int] = set()
+    found = {}
+    for name in FIGURE_5:
+        if name in records:
+            moduli = {int(p) for p in records[name].p.values}
+            if moduli <= seen:
+                found[name] = sorted(moduli)
+            seen |= moduli
+    return found
 
 
 def special(records: Records) -> xr.Dataset | None:
@@ -369,7 +390,8 @@ def masks(p: int, train_fraction: float = 0.3) -> xr.Dataset:
         )
         for kind in holes.values()
     ]
-    return xr.Dataset({"trained": (("hole", "i", "j"), np.array(drawn))}, {"hole": list(holes)}, {"size": size})
+    attrs = {"size": size, "train_fraction": train_fraction}
+    return xr.Dataset({"trained": (("hole", "i", "j"), np.array(drawn))}, {"hole": list(holes)}, attrs)
 
 
 DIAMONDS = (2, 3, 4, 5, 6)
@@ -447,7 +469,7 @@ def same_class(p: int, train_fraction: float = 0.3, draws: int = 3) -> xr.Datase
     )
 
 
-def separability(trials: int = 400, p: int = 13) -> xr.Dataset:
+def separability(trials: int = 1000, p: int = 13) -> xr.Dataset:
     """Definition 5.1 on random pairs of four points in space, projected on two coordinates; theorem 3.5 at p = 13.
 
     ``counts`` (case): separable both ways, before the projection only, after it only, neither. ``classes``
@@ -476,8 +498,10 @@ def separability(trials: int = 400, p: int = 13) -> xr.Dataset:
 def flow_starts(starts: int = 2000) -> xr.Dataset:
     """Figure 8's flow from random points of the cube: where they end, and what that is held against.
 
-    ``limit`` (start, axis) in closed form, ``end`` (some, axis) by integration, ``distance`` (start) from (1, 1, 1),
-    ``invariant`` the largest change of a conserved quantity, ``rising`` (radius) of V on small spheres.
+    ``limit`` (start, axis) in closed form, ``distance`` (start) of it from (1, 1, 1), ``gap`` (some) between it and an
+    integrated trajectory, ``rising`` (radius) the share of small spheres on which V rises. As attributes:
+    ``invariant``, the largest change of a conserved quantity; ``rate``, the largest V' at random points of the cube;
+    ``near`` and ``stays``, how far from the point trajectories start, on all sides of it, and how far away they get.
     """
     begin = np.random.default_rng(0).uniform(0, 1, (starts, 3))
     limit = theory.flow_limit(begin)
@@ -485,6 +509,11 @@ def flow_starts(starts: int = 2000) -> xr.Dataset:
     path = theory.flow_path(some, [1.0, 60.0])
     drift = np.abs(theory.flow_invariants(path) - theory.flow_invariants(some)).max()
     radii = (0.01, 0.03, 0.1, 0.2)
+    draw, near = np.random.default_rng(1), 0.01
+    sides = draw.standard_normal((200, 3))
+    around = 1 + near * sides / np.linalg.norm(sides, axis=1, keepdims=True)
+    away = np.linalg.norm(theory.flow_path(around, np.linspace(0, 5, 51)) - 1, axis=-1)
+    rate = theory.lyapunov_rate(draw.uniform(0, 1, (20_000, 3))).max()
     return xr.Dataset(
         {
             "start": (("start_", "axis"), begin),
@@ -494,7 +523,7 @@ def flow_starts(starts: int = 2000) -> xr.Dataset:
             "rising": ("radius", [theory.rising_share(radius, generator=0) for radius in radii]),
         },
         {"radius": list(radii)},
-        {"invariant": float(drift)},
+        {"invariant": float(drift), "rate": float(rate), "near": near, "stays": float(away.max())},
     )
 
 

@@ -186,7 +186,8 @@ def fragile(records: Records) -> Table:
     flow = records["flow"]
     add(
         "Fig. 8",
-        "The point (1, 1, 1) attracts the cube. Two quantities are conserved, so only starts with x = w = u reach it.",
+        "The points of the cube move to (1, 1, 1). Two quantities are conserved, so only starts with x = w = u "
+        "reach it.",
         f"{percent(float((flow.distance < 0.05).mean()))} of random starts end within 0.05 of it; "
         f"{percent(float((flow.limit > 1).any('axis').mean()))} end outside the cube",
     )

@@ -830,9 +830,10 @@ def separable_classes(embedding: ArrayLike, labels: ArrayLike, *, second: ArrayL
     return apart
 
 
-# --- the flow in the unit cube, earlier version -------------------------------------------------------------
+# --- the flow in the unit cube ------------------------------------------------------------------------------
 #
-# States are (..., 3): x, w, u. The target is 1 for the right answer, s = c in eqs. 7-9, and 0 for the others.
+# Both versions have it; equations are numbered as in the earlier one: 7-9, 22 and 23 are 11-13, 17 and 18 in the later
+# one. States are (..., 3): x, w, u. The target is 1 for the right answer, s = c in eqs. 7-9, and 0 for the others.
 
 
 def flow(state: ArrayLike, target: float = 1.0) -> Array:
