@@ -619,7 +619,13 @@ def _overlap(records: Records) -> Verdict:
         return untested("only one offset")
     times = list(found.values())
     rising = all(a < b for a, b in pairwise(times))
-    return Verdict(outcome(rising), f"t_0.5: {_listed(found, at_step)}", n=_seeds(records["overlap"]))
+    tied = sum(np.isinf(times)) > 1
+    return Verdict(
+        outcome(rising),
+        f"t_0.5: {_listed(found, at_step)}",
+        n=_seeds(records["overlap"]),
+        note="runs of this length cannot tell one never from another" if tied else "",
+    )
 
 
 @claim(
