@@ -1,4 +1,4 @@
-"""What is wrong, unclear or contradictory in the paper, each with a number computed here."""
+"""What is wrong, unclear or contradictory in the paper, with a number computed here where one can show it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ def expansion_errors(p: int = 23, width: int = 40) -> tuple[float, float]:
     families = theory.wave_families(p, phases)
     network = theory.network(*theory.cosine_weights(p, width, phases=phases))
     corrected = np.sum(list(families.values()), axis=0)
-    # As printed: phi1 where the lines in 2m need phi2, and the line in n - m + q once more in place of the one in q.
+    # As printed: phi1 where the lines in 2m need phi2, and in place of the line in q two more in n - m + q, each with
+    # a factor of 1 where that family has 1/2.
     swapped = theory.wave_families(p, phases[[0, 0, 2]])
     printed = corrected - families["2m - q"] - families["2m + q"] - families["q"]
-    printed = printed + swapped["2m - q"] + swapped["2m + q"] + 2 * families["n - m + q"]
+    printed = printed + swapped["2m - q"] + swapped["2m + q"] + 4 * families["n - m + q"]
     return float(np.abs(network - corrected).max()), float(np.abs(network - printed).max())
 
 
@@ -69,6 +70,12 @@ def complex_errors(p: int = 23) -> tuple[float, float]:
         return float(np.abs(squared - parts - cross).max())
 
     return difference(2), difference(1)
+
+
+def square_roots(modulus: int) -> tuple[float, int, int]:
+    """The share of residues that are squares, and the least and the largest number of roots that a square has."""
+    counts = np.bincount(np.arange(modulus) ** 2 % modulus, minlength=modulus)
+    return float((counts > 0).mean()), int(counts[counts > 0].min()), int(counts.max())
 
 
 def table(records: Records, p: int, width: int) -> Table:
@@ -116,8 +123,8 @@ def table(records: Records, p: int, width: int) -> Table:
     share = theory.noise_shares()["q"]
     add(
         "Eq. 11",
-        "The second line carries φ₁ where m needs φ₂, and the tail repeats the line of n − m + q where the waves in q "
-        "alone belong.",
+        "The second line carries φ₁ where m needs φ₂, and the tail repeats the line of n − m + q twice where the waves "
+        "in q alone belong.",
         f"largest difference from the network: {printed:.2f} as printed, {corrected:.0e} corrected; the waves in q "
         f"hold {share:.0%} of the noise",
     )
@@ -145,20 +152,23 @@ def table(records: Records, p: int, width: int) -> Table:
         squares = study.sel(exponent=2)
         one = squares.accuracy.sel(readout="one root, else zero", width=500).mean("seed")
         other = squares.accuracy.sel(readout="one root, else the answer itself", width=500).mean("seed")
+        share, fewest, most = square_roots(96)
         add(
             "Sec. 3.2, Fig. 7",
-            "“About 50 %” and “about 51 %” for (n + m)²: the exact main part is the share of residues that are "
+            "≈ 50 % (text) and ≈ 51 % (caption) for (n + m)²: the exact main part is the share of residues that are "
             "squares, and rows of "
-            "non-squares are not specified. 100 %/b is wrong where answers differ in their number of roots.",
+            "non-squares are not specified. That share is 100 %/b only where all squares have the same number b of "
+            "roots, zero aside; moduli that are no primes, which the paper allows, need not be so.",
             f"squares {number(float(squares.served))}; accuracy {number(float(one))} with zero rows, "
-            f"{number(float(other))} with rows made "
-            f"from q itself; cubes: {number(float(study.served.sel(exponent=3)))} of the answers have a root",
+            f"{number(float(other))} with rows made from q itself; squares mod 96: {number(share)}, "
+            f"with {fewest} to {most} roots each",
         )
     if "product" in records:
         inner = records["product"].accuracy_nonzero.sel(width=500).mean()
         add(
             "Sec. 2, App. D",
-            "nm: “solution via logarithms” against “no analytic solution”.",
+            "nm: the analytic solution “involves logarithms” (Sec. 2), against “We do not have an analytic solution” "
+            "(App. D).",
             f"with logarithms: accuracy {number(float(inner))} on pairs without a zero",
         )
     if "polynomials" in records:
@@ -169,13 +179,13 @@ def table(records: Records, p: int, width: int) -> Table:
         best = [f"{number(studies.median(highest[alphas == alpha]))} at α = {alpha:g}" for alpha in np.unique(alphas)]
         add(
             "App. D, Fig. 10",
-            "n² + m² + nm: never 100 % unless α > 0.95, and “about 97 %” with no α given beside a figure at 0.73.",
+            "n² + m² + nm: never 100 % unless α > 0.95, and ≈ 97 % with no α given beside a figure at 0.73.",
             "best test accuracy " + ", ".join(best),
         )
     add(
-        "Figs 1 and 4",
-        "α is 0.49 in Fig. 1 and 0.5 in Fig. 4b, others are not stated; nor are learning rates, decay, steps, seeds, "
-        "most widths, the range "
+        "Settings",
+        "α is 0.49 in Fig. 1, 0.5 in Fig. 4b, 0.73 and 0.9 in Fig. 10, others are not stated; nor are learning rates, "
+        "decay, steps, seeds, most widths, the range "
         "of the random phases, or what “grokking time” means.",
         "chosen here; see the lines below each figure",
     )
@@ -191,5 +201,5 @@ def table(records: Records, p: int, width: int) -> Table:
             f"analytic accuracy at N = {width_shown}: {number(float(one.accuracy))}, and "
             f"{number(float(one.accuracy_centred))} without that constant",
         )
-    head = ("Where", "What", "Evidence computed here")
+    head = ("Where", "What", "Evidence")
     return plain_table(head, rows, "Errors, ambiguities and contradictions", cards=True)

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -338,7 +340,7 @@ def activations_beyond(records: Records) -> Figure:
     p = int(records["odd_activations"].attrs["p"])
     figure, ((left,), (right,)) = plotting.panels(2, 1, height=2.3)
     _activation_lines(left, odd, (RED, PURPLE, BROWN))
-    left.set_title("odd activations")
+    left.set_title("odd up to a constant")
     left.set_ylabel("accuracy")
     left.set_ylim(0, max(0.05, 1.3 * float(odd.max())))
     left.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -686,7 +688,7 @@ def attention_curves(records: Records) -> Figure:
 
 @styled
 def attention_heads(records: Records) -> Figure:
-    """Fig. 13: best accuracy against the number of heads."""
+    """Fig. 13: the highest accuracy of each split against the number of heads."""
     kinds = list(studies.conditions(records["attention_heads"]))
     figure, axes = plotting.panels(1, len(kinds), height=2.6, sharey=True)
     for column, (label, record) in enumerate(kinds):
@@ -699,7 +701,7 @@ def attention_heads(records: Records) -> Figure:
         ax.minorticks_off()
         ax.set_xlabel("heads H")
         ax.set_title(label)
-        plotting.fraction_axis(ax, "" if column else "accuracy, best step")
+        plotting.fraction_axis(ax, "" if column else "highest accuracy")
     plotting.legend(axes[0, 0], loc="lower right")
     return figure
 
@@ -789,10 +791,13 @@ def regularisers(records: Records) -> Figure:
 
 @styled
 def critical_fraction(records: Records) -> Figure:
-    """How little data AdamW needs, for three moduli."""
+    """How little data AdamW needs, for several moduli."""
     figure, ((left, right),) = plotting.panels(1, 2, height=2.7, gridspec_kw={"width_ratios": (1.6, 1)})
     moduli = studies.fraction_records(records)
-    for place, ((p, record), color) in enumerate(zip(moduli, (SKY, BLUE, INK), strict=False)):
+    colors = [SKY, BLUE, INK]
+    if len(moduli) > len(colors):
+        colors = [to_hex(colormaps["viridis_r"](x)) for x in np.linspace(0.1, 1, len(moduli))]
+    for place, ((p, record), color) in enumerate(zip(moduli, colors, strict=False)):
         x, table = studies.sweep(record, "train_fraction", studies.test_times)
         plotting.dots(left, x, table, color=color, label=f"p = {p}")
         values = studies.smallest_fraction(record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -29,10 +30,12 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
             _several(name, value)
             for one in value:
                 _fraction(name, one)
+            _increasing(name, value)
         elif name in ("widths", "moduli", "heads"):
             _several(name, value)
             for one in value:
-                _at_least(name, one, 2 if name == "moduli" else 1)
+                _at_least(name, one, 3 if name == "moduli" else 1)  # of 2 * 2 pairs the largest fraction would be all
+            _increasing(name, value)
         elif name == "budget" and not (_is_number(value) and value >= 0):
             raise ValueError(f"budget = {value!r}: a number of at least 0 is allowed (PFLOP)")
         elif name == "gd_lr" and not (_is_number(value) and value > 0):
@@ -45,11 +48,14 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
                 raise ValueError(f"{name} = {count}: divisors of d_model = {values['d_model']} are allowed")
     p = values.get("p")
     for name, value in values.items():
-        if p is not None and name.startswith("train_fraction") and not 0 < round(value * p * p) < p * p:
-            raise ValueError(
-                f"{name} = {value}: with p = {p} it leaves {round(value * p * p)} of {p * p} pairs to train on; "
-                "both the training and the test set need at least one"
-            )
+        if p is None or not (name.startswith("train_fraction") or name == "fractions"):
+            continue
+        for one in _listed(value):
+            if not 0 < round(one * p * p) < p * p:
+                raise ValueError(
+                    f"{name} = {one}: with p = {p} it leaves {round(one * p * p)} of {p * p} pairs to train on; "
+                    "both the training and the test set need at least one"
+                )
 
 
 def _listed(value: Any) -> Any:
@@ -73,6 +79,11 @@ def _fraction(name: str, value: Any) -> None:
 def _several(name: str, value: Any) -> None:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(f"{name} = {value!r}: a list of at least one number is allowed")
+
+
+def _increasing(name: str, value: Any) -> None:
+    if any(later <= one for one, later in pairwise(value)):
+        raise ValueError(f"{name} = {value!r}: numbers in increasing order, none of them twice, are allowed")
 
 
 def _device(value: Any) -> None:

@@ -17,12 +17,11 @@ def dynamics(records: Records) -> str:
     p = int(record.p.values[0])
     (t_train, t_test), (where, peak) = studies.times(record), studies.loss_peak(record)
     before = studies.at(record, "test_accuracy", t_train)
-    late = median(t_test)
-    steepest = record.step.values[np.nanargmax(studies.gradient_norm(record), axis=1)]
+    steepest = studies.highest_at(studies.gradient_norm(record), record.step.values)
     return (
         f"The median network knows its training pairs at step {number(median(t_train))}, when it answers "
-        f"{percent(median(before))} of the others, and the others at step {number(late)}: a delay of "
-        f"{number(late / median(t_train))}. Its test loss is largest at step {number(median(where))}, "
+        f"{percent(median(before))} of the others, and the others at step {number(median(t_test))}; the median delay "
+        f"is {number(median(t_test / t_train))}. Its test loss is largest at step {number(median(where))}, "
         f"{percent(median(peak) * p - 1)} above that of a network that says nothing; its gradients are largest at step "
         f"{number(median(steepest))}."
     )
@@ -73,12 +72,15 @@ def lines(records: Records) -> str:
 
 
 def controls(records: Records) -> str:
-    """Beside the controls of Fig. 3: the four standard deviations."""
-    found = [
-        f"{np.degrees(np.median(studies.last(record, 'residual_sd'))):.1f}° for {label}"
-        for label, record in studies.conditions(records["phase_controls"])
-    ]
-    return "At the end the median standard deviations are " + ", ".join(found) + "."
+    """Beside the controls of Fig. 3: the four standard deviations, at the end and where they are smallest."""
+    found = []
+    for label, record in studies.conditions(records["phase_controls"]):
+        record = studies.own_steps(record)
+        middle = np.degrees(np.median(record.residual_sd.values, axis=0))  # (step,)
+        lowest = int(np.argmin(np.where(np.isfinite(middle), middle, np.inf)))
+        end = np.degrees(np.median(studies.last(record, "residual_sd")))
+        found.append(f"{end:.1f}° for {label} ({middle[lowest]:.1f}° at step {number(float(record.step[lowest]))})")
+    return f"At the end, and in brackets where it is smallest, the median standard deviation is {', '.join(found)}."
 
 
 def constant(records: Records) -> str:
@@ -137,7 +139,7 @@ def sample(records: Records) -> str:
 
 
 def heads(records: Records) -> str:
-    """Beside Fig. 13: how many heads each net needs, and what the fewest heads do learn."""
+    """Beside Fig. 13: how many heads each net needs, and how much of the training set the fewest heads ever learn."""
     found = []
     for label, record in studies.conditions(records["attention_heads"]):
         counts, test = studies.sweep(record, "heads", partial(studies.best, split="test"))
@@ -145,9 +147,9 @@ def heads(records: Records) -> str:
         enough = counts[np.median(test, axis=0) >= 0.9]
         reached = f"from {int(enough[0])} heads on" if len(enough) else "with none of the head counts"
         fewest = percent(np.median(train[:, 0]))
-        found.append(f"{label}: {reached} (with {int(counts[0])}, {fewest} of the training pairs are learnt)")
+        found.append(f"{label}: {reached} (with {int(counts[0])}, at most {fewest} of the training pairs are right)")
     words = "; ".join(found)
-    return f"Heads with which the median network answers 90 % of the test pairs at its best step. {words}."
+    return f"Heads with which the median network at its best answers 90 % of the test pairs. {words}."
 
 
 SENTENCES: dict[str, Sentence] = {

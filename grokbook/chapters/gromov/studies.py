@@ -59,13 +59,12 @@ def last(record: xr.Dataset, name: str) -> Array:
 
 
 def loss_peak(record: xr.Dataset) -> tuple[Array, Array]:
-    """(run,) step and value of the largest test loss after a tenth of t_train and up to t_test."""
+    """(run,) step and value of the largest test loss after a tenth of t_train."""
     steps = record.step.values
-    t_train, t_test = times(record)
+    t_train, _ = times(record)
     where, peak = np.full((2, record.sizes["run"]), np.nan)
     for run, loss in enumerate(record.test_loss.values):
-        until = t_test[run] if np.isfinite(t_test[run]) else np.inf
-        inside = (steps >= 0.1 * t_train[run]) & (steps <= until) & np.isfinite(loss)
+        inside = (steps >= 0.1 * t_train[run]) & np.isfinite(loss)
         if inside.any():
             best = np.argmax(np.where(inside, loss, -np.inf))
             where[run], peak[run] = steps[best], loss[best]
@@ -75,6 +74,13 @@ def loss_peak(record: xr.Dataset) -> tuple[Array, Array]:
 def gradient_norm(record: xr.Dataset) -> Array:
     """(run, step) norm of the gradient, both layers together."""
     return np.hypot(record.gradient_norm_W_in.values, record.gradient_norm_W_out.values)
+
+
+def highest_at(values: Array, steps: NDArray) -> Array:
+    """(run,) the step at which each row of (run, step) is largest; nan for a run that was never measured."""
+    known = np.isfinite(values)
+    found = steps[np.where(known, values, -np.inf).argmax(1)].astype(float)
+    return np.where(known.any(1), found, np.nan)
 
 
 def relative_norms(record: xr.Dataset, layer: str) -> Array:
@@ -277,10 +283,14 @@ def _linear(p: int, width: int, seeds: int) -> xr.Dataset:
     return theory.accuracy_against_width(p, (500,), range(min(seeds, 3)), f1=first, f2=second).to_dataset()
 
 
+def composite_neighbours(p: int) -> list[int]:
+    """Those of p - 1, p + 1 and p + 3 that are no primes; none for p = 4."""
+    return [q for q in (p - 1, p + 1, p + 3) if q >= 4 and not is_prime(q)]
+
+
 def _composite(p: int, width: int, seeds: int) -> xr.Dataset:
     """Addition modulo neighbours of p that are no primes."""
-    moduli = [q for q in (p - 1, p + 1, p + 3) if q >= 4 and not is_prime(q)]
-    parts = [analytic(q, (200,), seeds)[["accuracy"]].expand_dims(modulus=[q]) for q in moduli]
+    parts = [analytic(q, (200,), seeds)[["accuracy"]].expand_dims(modulus=[q]) for q in composite_neighbours(p)]
     return xr.concat(parts, "modulus")
 
 
@@ -358,7 +368,7 @@ def is_prime(p: int) -> bool:
 
 def study(name: str, p: int, width: int, seeds: int) -> xr.Dataset | None:
     """One study at these settings; None where it has no meaning (logarithms need a prime)."""
-    if name == "product" and not is_prime(p):
+    if (name == "product" and not is_prime(p)) or (name == "composite" and not composite_neighbours(p)):
         return None
     return STUDIES[name](p, width, seeds).assign_attrs(p=p)
 
@@ -394,16 +404,16 @@ def final_test_accuracy(record: xr.Dataset) -> np.ndarray:
 
 
 def best(record: xr.Dataset, split: str) -> np.ndarray:
-    """(run,) accuracy at the step at which the test accuracy was best: early stopping."""
-    step = np.nanargmax(record.test_accuracy.values, axis=1)
-    return record[f"{split}_accuracy"].values[np.arange(len(step)), step]
+    """(run,) the highest accuracy on a split: early stopping, at a step of each split's own.
+
+    A network that never generalises can be best on the test set before it has learnt anything.
+    """
+    return np.nanmax(record[f"{split}_accuracy"].values, axis=1)
 
 
 def fraction_records(records: Mapping[str, xr.Dataset]) -> list[tuple[int, xr.Dataset]]:
     """(modulus, its AdamW runs over train fractions), smallest first; the chapter's own modulus is Fig. 4a's."""
-    found = {
-        int(p): select(records["critical_fraction"], p=p) for p in np.unique(records["critical_fraction"].p)
-    }
+    found = {int(p): select(records["critical_fraction"], p=p) for p in np.unique(records["critical_fraction"].p)}
     if "data_fraction" in records:
         own = select(records["data_fraction"], label="AdamW")
         if own.sizes["run"]:

@@ -701,7 +701,7 @@ def random_features(
 ) -> tuple[float, float]:
     """Train the readout alone: frozen normal first-layer weights and the exact ridge solution for ``W_out``.
 
-    Such a network learns no features; section 4 says, without an experiment, that it does not grok.
+    Such a network learns no features; section 5.1 says, without an experiment, that it does not grok.
 
     Args:
         train_fraction: share of the pairs, drawn at random, that the readout is fitted to.

@@ -112,6 +112,167 @@ def test_the_test_loss_must_peak_right_before_the_onset(peak_step, word):
     assert BY_ID["fig1a"].judge({"learning_curves": record}).outcome == word
 
 
+def test_a_test_loss_that_is_largest_after_the_onset_does_not_peak_before_it():
+    record = curves(
+        [0.0, 0.2, 0.5, 1.0, 1.0, 1.0],
+        [0.0, 0.0, 0.0, 0.01, 1.0, 1.0],
+        test_loss=[0.01, 0.01, 0.01, 0.011, 0.01, 0.012],
+        train_loss=np.linspace(0.01, 0.001, 6),
+    )
+    assert BY_ID["fig1a"].judge({"learning_curves": record}).outcome == "partly"
+
+
+@pytest.mark.parametrize(
+    ("train_at", "test_at", "word"),
+    [
+        (1, 9, "reproduced"),  # delay 9
+        (3, 9, "not reproduced"),  # delay 3
+        (1, None, "reproduced"),  # never within a run of 9 t_train
+        (3, None, "not tested"),  # never, but the run is only 3 t_train long
+        (None, None, "not tested"),
+    ],
+)
+def test_a_run_that_never_groks_has_a_delay_of_at_least_its_length(train_at, test_at, word):
+    steps = np.arange(10)
+    train, test = ((steps >= (99 if when is None else when)).astype(float) for when in (train_at, test_at))
+    assert BY_ID["fig1c-printed"].judge({"printed_scaling_plain": curves(train, test)}).outcome == word
+
+
+def test_a_run_without_a_gradient_to_speak_of_does_not_stop_the_verdict():
+    """One of three runs diverges in the first 5 % of its steps."""
+    steps = np.arange(100)
+    gradient = np.tile(np.exp(-(((steps - 50) / 20) ** 2)), (3, 1))
+    gradient[2, 2:] = np.nan
+    loss = 0.01 + gradient / 100
+    record = curves(
+        np.tile(steps >= 40, (3, 1)).astype(float),
+        np.tile(steps >= 60, (3, 1)).astype(float),
+        test_loss=loss,
+        gradient_norm_W_in=gradient,
+        gradient_norm_W_out=gradient,
+    )
+    verdict = BY_ID["fig1d"].judge({"learning_curves": record})
+    assert (verdict.outcome, verdict.n) == ("reproduced", 2)
+
+
+def sweep(runs) -> xr.Dataset:
+    """A record of runs (label, p, train fraction, seed, step of grokking or None)."""
+    steps = np.array([0, 100, 600, 1000, 2000, 20_000])
+    accuracy = np.array([(steps >= (np.inf if when is None else when)).astype(float) for *_, when in runs])
+    labels, p, alpha, seeds, _ = zip(*runs, strict=True)
+    return curves(accuracy, accuracy, steps=steps).assign_coords(
+        label=("run", list(labels)),
+        p=("run", list(p)),
+        train_fraction=("run", list(alpha)),
+        seed=("run", list(seeds)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "plain", "momentum", "word"),
+    [
+        (0.5, [600, 600, 600], [100, 100, 100], "reproduced"),
+        (0.5, [600, 600, 600], [None, None, 100], "not reproduced"),  # momentum alone does not get there
+        (0.5, [None, None, 600], [100, 100, 100], "not reproduced"),  # the one that groks is no median
+        (0.5, [None, None, None], [None, None, None], "not reproduced"),
+        (0.4, [600, 600, 600], [100, 100, 100], "not tested"),
+    ],
+)
+def test_momentum_saves_time_at_half_of_the_data_and_runs_that_never_grok_count(alpha, plain, momentum, word):
+    runs = [("GD", 97, alpha, seed, when) for seed, when in enumerate(plain)]
+    runs += [("GD + momentum", 97, alpha, seed, when) for seed, when in enumerate(momentum)]
+    assert BY_ID["fig4a-iii"].judge({"data_fraction": sweep(runs)}).outcome == word
+
+
+def test_two_fractions_have_no_rank_correlation():
+    def runs(*alphas):
+        return sweep([("GD", 97, alpha, 0, when) for alpha, when in zip(alphas, (2000, 600, 100), strict=False)])
+
+    assert BY_ID["fig4a-i"].judge({"data_fraction": runs(0.3, 0.5)}).outcome == "not tested"
+    assert BY_ID["fig4a-i"].judge({"data_fraction": runs(0.3, 0.5, 0.7)}).outcome == "reproduced"
+
+
+def test_the_critical_share_of_a_modulus_counts_seeds_that_never_grok():
+    def smallest(p, *alphas):
+        """Each seed groks from its share on; None never does."""
+        return [
+            ("AdamW", p, alpha, seed, 100 if least is not None and alpha >= least else None)
+            for alpha in (0.2, 0.4, 0.6)
+            for seed, least in enumerate(alphas)
+        ]
+
+    def judge(*runs, own=97, scale="full"):
+        record = sweep(smallest(own, 0.2, 0.2)).assign_attrs(scale=scale)
+        return BY_ID["alphac"].judge(
+            {"critical_fraction": sweep([run for some in runs for run in some]), "data_fraction": record}
+        )
+
+    falling = judge(smallest(23, 0.6, 0.6, 0.6), smallest(47, 0.4, 0.4, 0.4))
+    assert (falling.outcome, falling.n, falling.note) == ("reproduced", 2, "")
+    assert judge(smallest(23, 0.6, 0.6, 0.6), smallest(47, 0.4, None, None)).outcome == "not reproduced"
+    assert judge(smallest(97, 0.6)).outcome == "not tested"  # one modulus, of both records
+    assert "p = 97 is missing: p = 53" in judge(smallest(23, 0.6), smallest(47, 0.4), own=53, scale="reduced").note
+
+
+def test_frozen_features_must_fit_and_fail_in_the_same_network():
+    def judge(train, test):
+        arrays = {"train_accuracy": (("width", "seed"), train), "test_accuracy": (("width", "seed"), test)}
+        study = xr.Dataset(arrays, {"width": [500, 3000], "seed": [0, 1]}, {"modulus": 53})
+        return BY_ID["ntk"].judge({"frozen": study}).outcome
+
+    chance = [[0.01, 0.01], [0.01, 0.01]]
+    assert judge([[0.5, 0.5], [1.0, 1.0]], chance) == "reproduced"
+    assert judge([[0.5, 0.5], [1.0, 1.0]], [[0.5, 0.5], [0.01, 0.01]]) == "reproduced"  # the narrow ones do not fit
+    assert judge([[0.5, 0.5], [1.0, 1.0]], [[0.01, 0.01], [0.01, 0.5]]) == "partly"
+    assert judge([[0.5, 0.5], [1.0, 0.5]], chance) == "partly"
+    assert judge([[0.5, 0.5], [0.5, 0.5]], chance) == "not reproduced"
+
+
+def test_the_width_of_gelu_is_not_judged_without_that_of_relu():
+    widths = [100, 200, 400, 800, 1600]
+
+    def study(gelu, relu):
+        rows = [[[1.0 if width >= least else 0.5] for width in widths] for least in (gelu, relu)]
+        return xr.Dataset(
+            {"accuracy": (("activation", "width", "seed"), rows)},
+            {"activation": ["gelu", "relu"], "width": widths, "seed": [0]},
+        )
+
+    def judge(plain, scaled):
+        return BY_ID["fig5-gelu"].judge({"activations": study(*plain), "scaled_gelu": study(*scaled)}).outcome
+
+    assert judge((200, 200), (1600, 200)) == "partly"
+    assert judge((200, 200), (200, 200)) == "not reproduced"
+    assert judge((1600, 200), (1600, 200)) == "reproduced"
+    assert judge((np.inf, np.inf), (np.inf, np.inf)) == "not tested"
+
+
+def test_one_readout_that_works_shows_that_inverses_are_not_needed():
+    def judge(squares, cubes, fourth):
+        study = xr.Dataset(
+            {
+                "accuracy": (
+                    ("exponent", "readout", "width", "seed"),
+                    [[[[value]], [[0.5]]] for value in (squares, cubes, fourth)],
+                ),
+                "served": ("exponent", [0.5, 1.0, 0.25]),
+            },
+            {"exponent": [2, 3, 4], "readout": ["all roots", "one root, else zero"], "width": [500], "seed": [0]},
+        )
+        return BY_ID["fig7-roots"].judge({"branches": study}).outcome
+
+    assert judge(1.0, 1.0, 1.0) == "not reproduced"
+    assert judge(1.0, 1.0, 0.5) == "not reproduced"
+    assert judge(0.5, 1.0, 0.5) == "reproduced"  # a power with an inverse says nothing
+
+
+def test_one_head_is_judged_only_where_it_was_trained(tiny_records):
+    heads = tiny_records["attention_heads"]
+    more = heads.isel(run=np.flatnonzero(heads.heads.values > 1))
+    assert BY_ID["fig13"].judge({"attention_heads": more}).outcome == "not tested"
+    assert BY_ID["fig13"].judge({"attention_heads": heads}).outcome != "not tested"
+
+
 def test_independent_phases_break_the_solution():
     def study(value):
         return xr.Dataset({"accuracy": (("noise", "seed"), [[value]])}, {"noise": [np.inf], "seed": [0]})
@@ -174,6 +335,8 @@ def test_spearman_ranks_and_shares_ties():
 def test_a_study_without_meaning_leaves_its_claim_untested():
     assert studies.study("product", 8, WIDTH, 1) is None
     assert studies.study("product", P, WIDTH, 1) is not None
+    assert studies.study("composite", 4, WIDTH, 1) is None  # 3, 5 and 7 are primes
+    assert BY_ID["composite"].judge({}).outcome == "not tested"
 
 
 def test_bands_of_one_p_do_not_judge_another():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from grokbook.chapters.gromov import experiments, figures, studies
@@ -90,8 +91,6 @@ def test_the_smallest_fraction_is_the_end_of_an_unbroken_row():
     def run(alpha, seed, groks):
         return alpha, seed, groks
 
-    import xarray as xr
-
     runs = [run(0.2, 0, True), run(0.4, 0, False), run(0.6, 0, True), run(0.8, 0, True)]
     accuracy = np.array([[0.0, 1.0 if groks else 0.5] for _, _, groks in runs])
     record = xr.Dataset(
@@ -99,6 +98,21 @@ def test_the_smallest_fraction_is_the_end_of_an_unbroken_row():
         {"step": [0, 10], "train_fraction": ("run", [r[0] for r in runs]), "seed": ("run", [r[1] for r in runs])},
     )
     assert studies.smallest_fraction(record).tolist() == [0.6]
+
+
+def test_every_modulus_is_drawn_in_a_colour_of_its_own(tiny_records):
+    own = tiny_records["critical_fraction"]
+    many = xr.concat([own.assign_coords(p=("run", np.full(own.sizes["run"], p))) for p in (3, 5, 11, 13)], "run")
+    figure = figures.critical_fraction({"critical_fraction": many})
+    shown = lines_by_label(figure.axes[0])
+    assert list(shown) == ["p = 3", "p = 5", "p = 11", "p = 13"]
+    assert len({line.get_color() for line in shown.values()}) == 4
+
+
+def test_the_best_training_accuracy_is_not_that_of_an_untrained_network():
+    accuracy = {"train_accuracy": [[0.01, 0.2, 0.3, 0.25]], "test_accuracy": [[0.02, 0.01, 0.01, 0.01]]}
+    record = xr.Dataset({name: (("run", "step"), values) for name, values in accuracy.items()})
+    assert studies.best(record, "train") == [0.3] and studies.best(record, "test") == [0.02]
 
 
 def test_frames_say_what_they_show(tiny_records):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grokbook.chapters.gromov import errata
+from grokbook.chapters.gromov import errata, theory
 from grokbook.chapters.gromov.sentences import SENTENCES
 
 from .conftest import WIDTH, P
@@ -40,6 +40,41 @@ def test_the_delta_function_is_exact_only_if_p_divides_the_width():
 def test_the_corrected_expansions_hold_and_the_printed_ones_do_not():
     for corrected, printed in (errata.expansion_errors(), errata.complex_errors()):
         assert corrected < 1e-9 and printed > 0.1
+
+
+def test_eq_11_as_printed_has_the_line_in_n_minus_m_plus_q_five_times_too_strong():
+    """A half as it should be, and twice a whole in place of the waves in q."""
+    p, width = 23, 40
+    phases = theory.draw_phases(width, generator=0)
+    turns = 2 * np.pi / p * np.outer(np.arange(p), np.arange(1, width + 1))
+    phi1, phi2, phi3 = phases
+
+    def wave(weight, residue, phase):
+        return weight * 2 / width * np.cos(turns + phase).sum(-1)[residue % p]
+
+    n, m, q = np.ogrid[:p, :p, :p]
+    printed = sum(
+        wave(weight, a * n + b * m + c * q, phase)
+        for weight, (a, b, c), phase in (
+            (1 / 4, (2, 0, -1), 2 * phi1 - phi3),
+            (1 / 4, (2, 0, 1), 2 * phi1 + phi3),
+            (1 / 4, (0, 2, -1), 2 * phi1 - phi3),
+            (1 / 4, (0, 2, 1), 2 * phi1 + phi3),
+            (1 / 2, (1, 1, -1), phi1 + phi2 - phi3),
+            (1 / 2, (1, 1, 1), phi1 + phi2 + phi3),
+            (1 / 2, (1, -1, -1), phi1 - phi2 - phi3),
+            (1 / 2, (1, -1, 1), phi1 - phi2 + phi3),
+            (1, (1, -1, 1), phi1 - phi2 + phi3),
+            (1, (1, -1, 1), phi1 - phi2 + phi3),
+        )
+    )
+    network = theory.network(*theory.cosine_weights(p, width, phases=phases))
+    assert errata.expansion_errors(p, width)[1] == pytest.approx(np.abs(network - printed).max())
+
+
+def test_squares_of_a_composite_modulus_differ_in_their_number_of_roots():
+    assert errata.square_roots(7) == (pytest.approx(4 / 7), 1, 2)
+    assert errata.square_roots(96) == (pytest.approx(14 / 96), 4, 16)
 
 
 def test_the_list_of_errors_says_where_and_gives_numbers(tiny_records):
