@@ -1103,6 +1103,11 @@ def few_components(records: Records) -> Figure:
 DECAY_COLORS = (BLUE, PURPLE, BROWN)
 
 
+def _images(record: xr.Dataset) -> str:
+    """Which images a record is made from."""
+    return {"digits": "8 × 8 digits", "mnist": "MNIST"}[str(record.source.values[0])]
+
+
 @styled
 def image_curves(records: Records) -> Figure:
     """Fig. 8, left: learning curves of images for large and for usual initial weights."""
@@ -1111,7 +1116,7 @@ def image_curves(records: Records) -> Figure:
     big, usual = select(record, label=LARGE), select(record, label=USUAL)
     decay = float(np.unique(big.weight_decay.values)[0])
     for ax, own, title in (
-        (axes[0], select(big, weight_decay=decay), "a  weights × 8"),
+        (axes[0], select(big, weight_decay=decay), f"a  {_images(record)}, weights × 8"),
         (axes[1], usual, "b  weights × 1"),
     ):
         for split, color in (("train", TRAIN), ("test", TEST)):
@@ -1143,7 +1148,7 @@ def image_norms(records: Records) -> Figure:
     plotting.fraction_axis(axes[0], "test accuracy")
     axes[1].set_xlabel("norm of all weights")
     axes[1].invert_xaxis()
-    axes[0].set_title("a  in time")
+    axes[0].set_title(f"a  {_images(record)}, in time")
     axes[1].set_title("b  against the norm")
     plotting.legend(axes[0], loc="upper left")
     return figure
@@ -1166,6 +1171,7 @@ def image_phases(records: Records) -> Figure:
         down=True,
         labels=("last layer's learning rate", "weight decay"),
     )
+    ax.set_title(_images(record))
     phase_legend(figure, [phases])
     return figure
 
@@ -1208,6 +1214,7 @@ def image_sizes(records: Records) -> Figure:
     plotting.plain_numbers(ax.xaxis)
     ax.set_ylim(0)
     plotting.plain_numbers(ax.yaxis)
+    ax.set_title(_images(record))
     ax.set_xlabel("training images")
     ax.set_ylabel(STEPS)
     plotting.legend(ax, loc="lower left")

@@ -40,3 +40,7 @@ def test_most_splits_do_not_determine_every_answer():
 
 def test_six_symbols_need_six_samples():
     assert errata.least_samples() == 6
+
+
+def test_most_held_out_pairs_have_a_trained_mirror():
+    assert errata.mirrored_share() == pytest.approx(0.8, abs=0.05)
