@@ -43,7 +43,7 @@ def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
     from grokbook import runner
 
-    parameters.check_device(arguments.device)
+    parameters.check_device(arguments.device, arguments.scheduler)
     if arguments.out:
         try:
             arguments.out.mkdir(parents=True, exist_ok=True)
@@ -55,9 +55,9 @@ def train(arguments: argparse.Namespace) -> None:
             print(f"Every record of {arguments.experiment} is there")
     else:
         wanted = [chosen(arguments.experiment, arguments.parameter, arguments.reduced)]
-        found = runner.status(wanted[0])
-        if found.state == "present" and not arguments.fresh and not arguments.out:
-            print(f"The record is there: {found.path}\nTo train it again: --fresh")
+        there = None if arguments.fresh else known(wanted[0], arguments.out)
+        if there:
+            print(f"The record is there: {there}\nTo train it again: --fresh")
             return
     failed = []
     for experiment in wanted:
@@ -70,6 +70,23 @@ def train(arguments: argparse.Namespace) -> None:
             failed.append(experiment.name)
     if failed:
         raise runner.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(wanted)} are")
+
+
+def known(experiment: Any, out: Path | None) -> Path | None:
+    """Where this experiment's record is, among all or in a folder; refuses a folder that holds another in its place."""
+    from grokbook import records, runner
+
+    if not out:
+        found = runner.status(experiment)
+        return found.path if found.state == "present" else None
+    path = records.stored_path(experiment, out)
+    try:
+        records.find(experiment, path)
+    except FileNotFoundError:
+        return None
+    except (LookupError, records.DamagedRecord) as error:
+        raise BadInput(f"--out: {path} would be replaced ({error}); name another folder, or say --fresh") from None
+    return path
 
 
 def untrained(arguments: argparse.Namespace) -> list[Any]:
@@ -158,7 +175,7 @@ def verify(arguments: argparse.Namespace) -> None:
     from grokbook import runner
     from grokbook import verify as check
 
-    parameters.check_device(arguments.device)
+    parameters.check_device(arguments.device, arguments.scheduler)
     experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
     found = runner.status(experiment)
     if found.state != "present":
@@ -176,7 +193,7 @@ def verify(arguments: argparse.Namespace) -> None:
         scheduler=arguments.scheduler,
     )
     for one in checked.comparisons:
-        gap = "none, to the last bit" if one.identical else f"{one.difference:.2g} in {one.curve}"
+        gap = "none, to the last bit" if one.identical else f"{one.difference:.2g} in {one.where}"
         steps = f"{one.stored_step:g}", f"{one.retrained_step:g}"
         rows.append((str(one.run), one.label, str(one.seed), *steps, gap, one.why or "-"))
     show(rows)
@@ -230,6 +247,9 @@ def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
         return factory(**values)
     except ValueError as error:
         raise BadInput(f"{name}: {error}") from None
+    except (ArithmeticError, LookupError) as error:
+        given = ", ".join(assignments)
+        raise BadInput(f"{name}: nothing can be trained with {given} ({type(error).__name__}: {error})") from None
 
 
 def stand_in(experiment: Any) -> Any | None:

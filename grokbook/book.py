@@ -195,7 +195,7 @@ def _execute(
     rounds = [[name for name in given if (name in SUMMARIES) == late] for late in (False, True)]
     with _environment(environment), _shown(log.progress):
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), len(given)), context, runner.end_with_parent)
+        pool = ProcessPoolExecutor(min(runner.cores(), len(given)), context, runner.end_with_parent)
         try:
             for names in rounds:
                 futures = {

@@ -157,7 +157,8 @@ class State:
     @classmethod
     def start(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> State:
         """Every member drawn on the CPU from its own seed, then moved: a seed means the same on every device."""
-        drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
+        with _single_precision():
+            drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
         optimizer = stepper([run.optimizer for run in runs], params)
         return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype))
@@ -289,6 +290,17 @@ class State:
         self.optimizer.keep(positions)
         self.data = self.data.keep(positions)
         self.rows = self.orders = self.count = self.replay = None
+
+
+@contextlib.contextmanager
+def _single_precision() -> Iterator[None]:
+    """Draw as single-precision numbers, whatever whoever imports this has made PyTorch's default."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def wants_graph(state: State) -> bool:

@@ -16,9 +16,9 @@ import numpy as np
 import xarray as xr
 
 from grokbook import claims as claims_module
-from grokbook import plotting, runner
+from grokbook import plotting, records, runner
 from grokbook.claims import Markdown
-from grokbook.experiment import Experiment
+from grokbook.experiment import Experiment, Run
 from grokbook.records import write_whole
 
 Study = Callable[[], xr.Dataset | None]
@@ -100,14 +100,14 @@ class Page(Mapping[str, xr.Dataset]):
     def _obtain(self, name: str) -> xr.Dataset | None:
         full, reduced = self.experiments[name], self.otherwise.get(name)
         candidates = [full] if reduced is None else [full, reduced]
-        stored = None
         if not runner.fresh():
-            stored = next((one for one in candidates if runner.status(one).record is not None), None)
-        if stored is not None:
-            record = runner.obtain(stored, device=self.device)
-            # the committed file, or one trained here before
-            self.sources[name] = "stored" if "results" in record.encoding["source"] else "trained here"
-            return record
+            found = [runner.status(one) for one in candidates]
+            if any(place.record is not None for place in found):
+                record = runner.obtain(full, otherwise=reduced, device=self.device)
+                place = next(place for place in found if place.record is not None)
+                committed = place.path in [records.stored_path(one) for one in candidates]
+                self.sources[name] = "stored" if committed else "trained here"
+                return record
         within = [one for one in candidates if self.cost(one) <= self.budget]
         if not within and name not in self.committed:
             within = [one for one in fewer_seeds(full) if self.cost(one) <= self.budget]
@@ -327,9 +327,10 @@ def _tell(line: str) -> None:
 
 def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
     """The same experiment with fewer and fewer of its seeds, as long as every condition is left."""
-    seeds = list(dict.fromkeys(run.seed for run in experiment.runs))
-    conditions = {dataclasses.replace(run, seed=0) for run in experiment.runs}
-    for count in range(len(seeds) - 1, 0, -1):
-        kept = tuple(run for run in experiment.runs if run.seed in seeds[:count])
-        if {dataclasses.replace(run, seed=0) for run in kept} == conditions:
-            yield dataclasses.replace(experiment, runs=kept, scale="reduced")
+    of_condition: dict[Run, list[int]] = {}
+    for i, run in enumerate(experiment.runs):
+        of_condition.setdefault(dataclasses.replace(run, seed=0), []).append(i)
+    for count in range(max(map(len, of_condition.values())) - 1, 0, -1):
+        kept = sorted(i for own in of_condition.values() for i in own[:count])
+        runs = tuple(experiment.runs[i] for i in kept)
+        yield dataclasses.replace(experiment, runs=runs, scale="reduced")

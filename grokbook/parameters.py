@@ -21,6 +21,7 @@ import importlib.util
 import io
 import json
 import math
+import os
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
@@ -74,11 +75,11 @@ def one_of(what: str, value: str, known: Iterable[str]) -> str:
     return value
 
 
-def check_device(device: Any) -> str:
-    """auto, cpu or cuda; cuda only where there is one."""
+def check_device(device: Any, scheduler: str | None = None) -> str:
+    """auto, cpu or cuda; cuda only where there is one, which a scheduler's workers are asked themselves."""
     if device not in DEVICES:
         raise BadInput(f"device = {device!r}{suggest(str(device), DEVICES)}; allowed: {', '.join(DEVICES)}")
-    if device == "cuda":
+    if device == "cuda" and not (scheduler or os.environ.get("GROKBOOK_SCHEDULER")):
         import torch
 
         if not torch.cuda.is_available():

@@ -279,7 +279,9 @@ def find(experiment: Experiment, path: Path) -> xr.Dataset:
         FileNotFoundError, DamagedRecord, LookupError: as ``belongs``.
     """
     belongs(experiment, path)
-    return _whole(path).assign_attrs(scale=experiment.scale)
+    record = _whole(path).assign_attrs(scale=experiment.scale)
+    # Labels are no part of the recipe: a record keeps its numbers when they change, and takes the new ones.
+    return record.assign_coords(label=("run", [run.label for run in experiment.runs]))
 
 
 def why_stale(experiment: Experiment, attributes: Mapping[str, Any]) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
+import itertools
 import json
 import multiprocessing
 import os
@@ -95,15 +97,21 @@ def obtain(experiment: Experiment, *, otherwise: Experiment | None = None, devic
     """
     began = time.monotonic()
     candidates = [experiment] if otherwise is None else [experiment, otherwise]
+    damaged: list[Status] = []
     if not fresh():
         for candidate in candidates:
             place = status(candidate)
             if place.record is not None:
+                for other in damaged:
+                    print(f"grokbook: {other.why}; a smaller experiment stands in for it", file=sys.stderr)
                 source = "cached" if place.path == records.cached_path(candidate) else "stored"
                 _log(candidate, source, began)
                 return place.record
-            if place.state == "damaged":
-                print(f"grokbook: {place.why}; training it again, the file is left as it is", file=sys.stderr)
+            damaged += [place] if place.state == "damaged" else []
+    for other in damaged:
+        ours = other.path == records.cached_path(candidates[-1])
+        left = "in its place" if ours else "the file is left as it is"
+        print(f"grokbook: {other.why}; training it again, {left}", file=sys.stderr)
     record = train(candidates[-1], device=device)
     _log(candidates[-1], "trained", began)
     return record
@@ -161,12 +169,17 @@ def block_size(experiment: Experiment, device: str) -> int:
     return int(np.clip(FLOATS_IN_CACHE // of_step, 1, LARGEST_BLOCK))
 
 
+def cores() -> int:
+    """Cores that this process may use; where the system does not say which, all of them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def plan(experiment: Experiment, device: str | None) -> tuple[str, int, int]:
     """Device, members per stack and workers of the machine that this runs on."""
     device = choose_device(device)
     block = block_size(experiment, device)
     if device == "cpu":
-        return device, block, len(os.sched_getaffinity(0))
+        return device, block, cores()
     from grokbook.lazy import torch
 
     gpus = torch.cuda.device_count()
@@ -205,12 +218,37 @@ def train(
     """
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
-    scheduler = scheduler or os.environ.get("GROKBOOK_SCHEDULER") or None
+    path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
+    with _alone(experiment, folder) as another_did:
+        if not (another_did and _is_there(experiment, path)):
+            scheduler = scheduler or os.environ.get("GROKBOOK_SCHEDULER") or None
+            _train(experiment, folder, path, device, workers, block, executor, scheduler)
+    if out:
+        with contextlib.suppress(OSError):  # not empty: another training is under way there
+            for emptied in (folder, *folder.parents[:2]):
+                emptied.rmdir()
+    return records.load(path)
+
+
+def _train(
+    experiment: Experiment,
+    folder: Path,
+    path: Path,
+    device: str | None,
+    workers: int | None,
+    block: int | None,
+    executor: Executor | None,
+    scheduler: str | None,
+) -> None:
+    """Train the shards that have no part in the folder, and save the record of all at ``path``."""
     with contextlib.ExitStack() as stack:
         if scheduler and executor is None:
             executor = stack.enter_context(cluster(scheduler))
             # Asked of a worker: this machine may have no GPU, or be another kind of machine altogether.
-            device, chosen, _ = executor.submit(plan, experiment, device).result()
+            try:
+                device, chosen, _ = executor.submit(plan, experiment, device).result()
+            except ValueError as error:
+                raise TrainingFailed(f"{experiment.name}: asked of a worker of {scheduler}, {error}") from None
         else:
             device, chosen, here = plan(experiment, device)
         places = list(experiment.shards(block or chosen))
@@ -222,7 +260,8 @@ def train(
             count = 1 if small else min(workers or here, len(todo))
             if count > 1 or device == "cuda":
                 stack.enter_context(_turn())
-            executor = stack.enter_context(Processes(count) if count > 1 else ThisProcess())
+            gpus = here if device == "cuda" else None
+            executor = stack.enter_context(Processes(count, gpus) if count > 1 else ThisProcess())
         stack.enter_context(Progress(experiment, shards, folder))
         failures = run_shards(executor, todo, folder, device)
     if failures:
@@ -236,16 +275,31 @@ def train(
 
     parts = [records.find(shard, _part(shard, folder)) for shard in shards]
     record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
-    path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     records.patiently(lambda: records.save(record, path))
     for shard in shards:
         for leftover in folder.glob(f"part-{shard.hash}*"):
             leftover.unlink()
-    if out:
-        with contextlib.suppress(OSError):  # not empty: another training is under way there
-            for emptied in (folder, *folder.parents[:2]):
-                emptied.rmdir()
-    return records.load(path)
+
+
+@contextlib.contextmanager
+def _alone(experiment: Experiment, folder: Path) -> Iterator[bool]:
+    """No two processes of one file system train one experiment in one folder; whether another one just did."""
+    path = folder / f"{experiment.hash}.lock"
+    with open(path, "w") as lock:
+        waited = False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                yield False  # a file system without locks
+                return
+            print(f"grokbook: another process trains {experiment.name} in {folder}; waiting for it", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waited = True
+        try:
+            yield waited
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def run_shards(
@@ -283,6 +337,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
         ValueError: the recipe means something else here: another version of this package asked for it.
     """
     from grokbook import engine
+    from grokbook.lazy import torch
 
     part = Path(path)
     checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
@@ -290,6 +345,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
         raise ValueError("this worker has another version of grokbook than whoever asked")
     if _is_done(shard, part.parent):
         return path
+    threads = torch.get_num_threads()
     settle(1)
     before = time.monotonic(), -1
 
@@ -308,6 +364,8 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
         with contextlib.suppress(OSError):
             report.write_text(traceback.format_exc())
         raise
+    finally:
+        torch.set_num_threads(threads)
     for leftover in (checkpoint, engine.previous(checkpoint), heartbeat, report):
         leftover.unlink(missing_ok=True)
     return path
@@ -329,9 +387,11 @@ class ThisProcess(Executor):
 class Processes(ThreadPoolExecutor):
     """Local processes, each in the care of a thread: one that dies takes only its own shard along, which is retried."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, gpus: int | None = None) -> None:
         super().__init__(count)
         self.pools: dict[int, ProcessPoolExecutor] = {}  # of each thread
+        self.numbers: dict[int, int] = {}  # and which GPU is its, for all its processes, one after the other
+        self.next, self.gpus = itertools.count(), gpus or count
         self.ending = False
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
@@ -340,17 +400,21 @@ class Processes(ThreadPoolExecutor):
 
     def _in_process(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         mine = threading.get_ident()
+        if mine not in self.numbers:
+            self.numbers[mine] = next(self.next) % self.gpus
         for _ in range(TRIES):
             if mine not in self.pools:
-                context, number = multiprocessing.get_context("spawn"), len(self.pools)
-                self.pools[mine] = ProcessPoolExecutor(1, context, _begin_worker, (number,))
+                context = multiprocessing.get_context("spawn")
+                self.pools[mine] = ProcessPoolExecutor(1, context, _begin_worker, (self.numbers[mine],))
             try:
                 return self.pools[mine].submit(function, *arguments, **options).result()
             except BrokenProcessPool:
                 self.pools.pop(mine).shutdown()
                 if self.ending:
                     break
-        raise ChildProcessError(f"its process died {TRIES} times")
+        script = getattr(sys.modules["__main__"], "__file__", None)
+        hint = f" (if {script} is a script of yours: its calls belong under if __name__ == '__main__':)"
+        raise ChildProcessError(f"its process died {TRIES} times{hint if script else ''}")
 
     def terminate(self) -> None:
         """End the processes where they are; their checkpoints stay."""
@@ -433,8 +497,12 @@ def _part(shard: Experiment, folder: Path) -> Path:
 
 
 def _is_done(shard: Experiment, folder: Path) -> bool:
+    return _is_there(shard, _part(shard, folder))
+
+
+def _is_there(experiment: Experiment, path: Path) -> bool:
     try:
-        records.find(shard, _part(shard, folder))
+        records.find(experiment, path)
     except (FileNotFoundError, LookupError, records.DamagedRecord):
         return False
     return True

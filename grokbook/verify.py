@@ -1,4 +1,4 @@
-"""Are the stored numbers real? Train runs of a record again and compare them, curve by curve, with what is stored."""
+"""Are the stored numbers real? Train runs of a record again and compare all their numbers with what is stored."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,7 +28,8 @@ class Comparison:
 
     Attributes:
         run: its position in the experiment; ``label`` and ``seed`` are its.
-        difference: the largest in any curve (inf where one has a number and the other none), in ``curve``.
+        difference: the largest in any curve, time or snapshot (inf where one has a number and the other none), in
+            ``where``.
         stored_step: when the stored run answered 99 % of the test set; ``retrained_step``: when this one did.
         why: what is beyond the tolerances above; empty if nothing is.
     """
@@ -36,7 +38,7 @@ class Comparison:
     label: str
     seed: int
     difference: float
-    curve: str
+    where: str
     stored_step: float
     retrained_step: float
     why: str
@@ -88,7 +90,7 @@ def verify(
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> Verification:
-    """Train runs of a stored record again and compare curve by curve.
+    """Train runs of a stored record again and compare number by number.
 
     On the same machine and library versions the numbers agree to the last bit; elsewhere rounding differs and grows,
     and what must agree is when runs grok, within the range of the seeds. Whole stacks are trained again, as they were
@@ -148,13 +150,13 @@ def _condition(run: Run) -> Run:
 def compare(ours: xr.Dataset, theirs: xr.Dataset, seeds: xr.Dataset, position: int) -> Comparison:
     """A run trained again beside the stored one and the stored runs of its condition, over all seeds."""
     ours = ours.reindex(step=theirs.step)
-    worst, curve, why = 0.0, "", []
-    for name, values in ours.data_vars.items():
-        if "step" in values.dims:
-            new, old = values.values.astype(np.float32), theirs[name].values
-            gap = np.inf if (np.isnan(new) != np.isnan(old)).any() else np.nanmax(np.abs(new - old), initial=0.0)
-            if gap > worst:
-                worst, curve = float(gap), str(name)
+    worst, where, why = 0.0, "", []
+    for name in sorted({*map(str, ours.data_vars), *map(str, theirs.data_vars)}):
+        gap = _gap(ours[name].values, theirs[name].values) if name in ours and name in theirs else np.inf
+        if gap > worst:
+            worst, where = gap, name
+        if name.startswith("reached_") and not _within(float(ours[name]), seeds[name].values, factor=STEP_TOLERANCE):
+            why.append(f"{name} at step {float(ours[name]):g}, stored seeds {_range(seeds[name].values)}")
     for split in ("train", "test"):
         ours_0, theirs_0 = (float(one[f"{split}_loss"][0]) for one in (ours, theirs))
         if not np.isclose(ours_0, theirs_0, rtol=START_TOLERANCE, atol=0, equal_nan=True):
@@ -167,7 +169,18 @@ def compare(ours: xr.Dataset, theirs: xr.Dataset, seeds: xr.Dataset, position: i
         if not _within(float(end[0]), ends, plus=ACCURACY_TOLERANCE):
             why.append(f"last {split} accuracy {end[0]:.3f}, stored seeds {_range(ends)}")
     before, now = (float(first_step(one.test_accuracy, one.step, 0.99)) for one in (theirs, ours))
-    return Comparison(position, str(theirs.label.item()), int(theirs.seed), worst, curve, before, now, "; ".join(why))
+    return Comparison(position, str(theirs.label.item()), int(theirs.seed), worst, where, before, now, "; ".join(why))
+
+
+def _gap(new: NDArray[Any], old: NDArray[Any]) -> float:
+    """The largest difference of two arrays of numbers; inf where only one has a number, or their shapes differ."""
+    if new.shape != old.shape:
+        return np.inf
+    new, old = (np.asarray(one, np.float32) for one in (new, old))
+    known = ~np.isnan(new)
+    if (known == np.isnan(old)).any():
+        return np.inf
+    return float(np.abs(new - old)[known].max(initial=0.0))
 
 
 def _within(value: float, stored: NDArray[np.float64], factor: float = 1.0, plus: float = 0.0) -> bool:

@@ -93,6 +93,10 @@ def test_fewer_seeds_leave_every_condition_in():
     both = (*experiment().runs, *(dataclasses.replace(run, steps=7) for run in experiment().runs))
     (fewer,) = fewer_seeds(dataclasses.replace(experiment(), runs=both))
     assert [run.steps for run in fewer.runs] == [both[0].steps, 7] and fewer.scale == "reduced"
+    seed = both[0].seed + 10  # a condition may have seeds of its own
+    others = tuple(dataclasses.replace(run, steps=7, seed=run.seed + 10) for run in experiment().runs)
+    (fewer,) = fewer_seeds(dataclasses.replace(experiment(), runs=(*experiment().runs, *others)))
+    assert [(run.steps, run.seed) for run in fewer.runs] == [(both[0].steps, both[0].seed), (7, seed)]
     uneven = dataclasses.replace(experiment(), runs=(both[0], both[3]))  # each seed has a condition of its own
     assert list(fewer_seeds(uneven)) == []
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import SimpleNamespace
@@ -98,9 +99,9 @@ def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
     started = []
 
     class Noted(runner.Processes):
-        def __init__(self, count):
+        def __init__(self, count, gpus=None):
             started.append(count)
-            super().__init__(count)
+            super().__init__(count, gpus)
 
     monkeypatch.setattr(runner, "Processes", Noted)
     monkeypatch.setattr(runner, "plan", lambda experiment, device: ("cpu", 1, 2))
@@ -372,3 +373,81 @@ def test_a_training_that_ends_leaves_alone_what_another_has_begun_in_the_same_fo
     begun.parent.rmdir()
     runner.train(experiment, out=tmp_path, workers=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == [experiment.name.split("/")[0]]
+
+
+def test_a_damaged_record_whose_stand_in_is_shown_is_reported_as_that(capsys):
+    full, small = tiny(steps=50), tiny(steps=5, scale="reduced")
+    runner.train(small)
+    path = records.stored_path(full)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"broken")
+    assert runner.obtain(full, otherwise=small).attrs["scale"] == "reduced"
+    told = capsys.readouterr().err
+    assert str(path) in told and "stands in" in told and "training" not in told
+
+
+def test_a_damaged_cached_record_is_trained_again_in_its_place(capsys):
+    path = records.cached_path(tiny())
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"broken")
+    runner.obtain(tiny())
+    assert "training it again, in its place" in capsys.readouterr().err and runner.status(tiny()).state == "present"
+
+
+def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkeypatch):
+    """Two processes with one command: the second may not find the parts of the first gone."""
+    began, trained = threading.Event(), []
+    real = runner.train_shard
+
+    def slow(shard, path, device):
+        trained.append(shard.hash)
+        began.set()
+        time.sleep(0.3)
+        return real(shard, path, device)
+
+    monkeypatch.setattr(runner, "train_shard", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(runner.train, tiny(), workers=1, block=1)
+        began.wait(10)
+        second = pool.submit(runner.train, tiny(), workers=1, block=1)
+        np.testing.assert_array_equal(first.result(30).train_loss, second.result(30).train_loss)
+    assert len(trained) == 3 and "another process trains test/tiny" in capsys.readouterr().err
+    assert not list(records.cache_folder().rglob("*.lock"))
+
+
+def test_every_worker_has_a_gpu_of_its_own_and_none_that_is_not_there(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with runner.Processes(4, 2) as pool:
+        seen = [pool.submit(_visible, 1.0) for _ in range(4)]
+        assert sorted(one.result(60) for one in seen) == ["0", "0", "1", "1"]
+
+
+def _visible(seconds):
+    """Which GPUs this process may see; slow enough that every worker gets one call."""
+    time.sleep(seconds)
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def test_the_default_precision_of_whoever_asks_changes_no_number():
+    import torch
+
+    plain = runner.train(tiny(), workers=1)
+    threads = torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(2)
+    try:
+        again = runner.train(tiny(), workers=1)
+        assert torch.get_default_dtype() == torch.float64 and torch.get_num_threads() == 2
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_num_threads(threads)
+    np.testing.assert_array_equal(again.train_loss, plain.train_loss)
+
+
+def test_a_new_label_reaches_records_that_were_made_under_an_old_one():
+    def labelled(label):
+        return dataclasses.replace(tiny(), runs=tuple(dataclasses.replace(run, label=label) for run in tiny().runs))
+
+    runner.train(labelled("old"))
+    assert labelled("new").hash == labelled("old").hash
+    assert records.select(runner.obtain(labelled("new")), label="new").sizes["run"] == 3

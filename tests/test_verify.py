@@ -5,13 +5,14 @@ import pytest
 
 from grokbook import records, runner
 from grokbook.__main__ import main
+from grokbook.experiment import Watch
 from grokbook.verify import _last, _range, _within, verify
 from tests.test_runner import own_cache, tiny  # noqa: F401 (a fixture that every test here uses)
 
 
-def alter(change):
+def alter(change, experiment=None):
     """Put a changed record where the true one was."""
-    path = records.cached_path(tiny())
+    path = records.cached_path(experiment or tiny())
     records.save(change(records.load(path)), path)
 
 
@@ -36,7 +37,7 @@ def test_one_altered_number_is_found_where_the_same_bits_are_promised():
     alter(by_half)
     found = verify(tiny(), sample=3, workers=1)
     assert [one.identical for one in found.comparisons] == [True, False, True] and not found.passed
-    assert found.comparisons[1].curve == "test_loss"
+    assert found.comparisons[1].where == "test_loss"
     assert found.comparisons[1].difference == pytest.approx(0.5, rel=1e-5)
     assert "NOT verified: 1 of 3 runs differ" in found.verdict
 
@@ -121,3 +122,25 @@ def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, capsys
     assert main(["verify", "test/tiny", "--workers", "1"]) == 2 and "with --reduced" in capsys.readouterr().err
     assert main(["verify", "test/tiny", "--reduced", "--workers", "1"]) == 0
     assert "test/tiny verified" in capsys.readouterr().out
+
+
+def test_an_altered_time_or_snapshot_is_found_too():
+    watched = dataclasses.replace(
+        tiny(), watch=Watch((("train_accuracy", 0.05),), every=2), keep=("W_in",), snapshots=(-1,)
+    )
+    runner.train(watched, workers=1)
+    assert verify(watched, workers=1).passed
+
+    def later(record):
+        record.reached_train_accuracy[1] = 5
+        return record
+
+    def heavier(record):
+        record.W_in[2] += 1
+        return record
+
+    for change, where, row in ((later, "reached_train_accuracy", 1), (heavier, "W_in", 2)):
+        runner.train(watched, workers=1)
+        alter(change, watched)
+        found = verify(watched, workers=1)
+        assert not found.passed and found.comparisons[row].where == where

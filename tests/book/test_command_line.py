@@ -170,3 +170,35 @@ def test_a_chapter_trains_what_has_no_record_the_cheapest_first_and_goes_on_afte
 def test_parameters_are_not_those_of_a_chapter(capsys):
     assert command_line.main(["train", "gromov", "-p", "p=5"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_holds_another_record_in_its_place_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
+    command = ["train", "gromov/learning_curves", "--out", str(tmp_path), "--device", "cpu"]
+    small = ["-p", "p=7", "width=8", "steps=3", "seeds=1"]
+    assert command_line.main([*command, *small]) == 0
+    path = tmp_path / "gromov" / "learning_curves.nc"
+    kept = path.read_bytes()
+    capsys.readouterr()
+    assert command_line.main([*command, *small]) == 0 and "The record is there" in capsys.readouterr().out
+    assert command_line.main([*command, *small[:2], "width=9", *small[3:]]) == 2
+    told = capsys.readouterr().err
+    assert str(path) in told and "width" in told and "--fresh" in told and path.read_bytes() == kept
+    assert command_line.main([*command, *small[:2], "width=9", *small[3:], "--fresh"]) == 0
+    assert path.read_bytes() != kept
+
+
+@pytest.mark.parametrize("wrong", ["lr=0", "width=0"])
+def test_values_of_which_nothing_can_be_made_get_one_line(wrong, capsys):
+    name = "gromov/learning_curves" if wrong == "lr=0" else "gromov/phase_controls"
+    assert command_line.main(["train", name, "-p", wrong]) == 2
+    told = capsys.readouterr().err
+    assert name in told and wrong in told and told.count("\n") == 1
+
+
+def test_a_scheduler_is_asked_for_gpus_and_not_this_machine(monkeypatch):
+    from grokbook.parameters import check_device
+
+    assert check_device("cuda", "tcp://somewhere:8786") == "cuda"
+    monkeypatch.setenv("GROKBOOK_SCHEDULER", "tcp://somewhere:8786")
+    assert check_device("cuda") == "cuda"

@@ -274,15 +274,15 @@ def regularisers(
             "GD + dropout",
             TwoLayerMLP(p, width, "input_mean_field", dropout=0.1),
             gradient_descent(1e6, p, width),
-            steps // 4,
+            max(1, steps // 4),
         ),
         (
             "GD + momentum + batch norm",
             TwoLayerMLP(p, width, "mean_field", batch_norm=True),
             gradient_descent(1e4, p, width, "mean_field", momentum=0.9),
-            steps // 4,
+            max(1, steps // 4),
         ),
-        ("AdamW", standard, ADAMW, steps // 4),
+        ("AdamW", standard, ADAMW, max(1, steps // 4)),
     )
     return Experiment(
         "gromov/regularisers",

@@ -44,7 +44,7 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
             _several(name, value)
             for one in value:
                 _between(name, one, 1, 35)
-        elif name == "transformer_p":
+        elif name in ("transformer_p", "dropout_p"):
             _between(name, value, 5)
         elif name == "delta" and not (_is_number(value) and value >= 0):
             raise ValueError(f"delta = {value!r}: a length of at least 0 is allowed")
