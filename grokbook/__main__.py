@@ -421,7 +421,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"grokbook: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("grokbook: interrupted; the same command goes on from here", file=sys.stderr)
+        kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on from here"
+        print(f"grokbook: interrupted; {kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         sys.stderr.close()

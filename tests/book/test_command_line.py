@@ -202,3 +202,14 @@ def test_a_scheduler_is_asked_for_gpus_and_not_this_machine(monkeypatch):
     assert check_device("cuda", "tcp://somewhere:8786") == "cuda"
     monkeypatch.setenv("GROKBOOK_SCHEDULER", "tcp://somewhere:8786")
     assert check_device("cuda") == "cuda"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"), [(["status", "gromov"], "goes on from here"), (["verify", "liu/planes"], "keeps nothing")]
+)
+def test_an_interrupted_command_says_what_is_kept(command, told, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "status", interrupted)
+    assert command_line.main(command) == 130 and told in capsys.readouterr().err
