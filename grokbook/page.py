@@ -234,13 +234,13 @@ class Page(Mapping[str, xr.Dataset]):
         rows = []
         for name in self.experiments:
             record = self.get(name, None)
-            command = f"<code>{self.command(name)}</code>"
+            shown, command = _breakable(name), f"<code>{_breakable(self.command(name))}</code>"
             if record is None:
-                rows.append([name, self.sources[name], "–", "–", "–", "–", "–", "–", command])
+                rows.append([shown, self.sources[name], "–", "–", "–", "–", "–", "–", command])
                 continue
             rows.append(
                 [
-                    name,
+                    shown,
                     self.sources[name],
                     record.attrs["scale"],
                     str(record.sizes["run"]),
@@ -253,6 +253,11 @@ class Page(Mapping[str, xr.Dataset]):
             )
         head = ("Experiment", "Source", "Scale", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
         return claims_module.plain_table(head, rows, "The records this page stands on", cards=True)
+
+
+def _breakable(words: str) -> str:
+    """Where a narrow column may break a name, in HTML."""
+    return words.replace("/", "/<wbr>").replace("_", "_<wbr>")
 
 
 def describe(record: xr.Dataset) -> str:
