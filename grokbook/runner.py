@@ -216,6 +216,8 @@ def train(
             answers at the scheduler's address.
         OSError: the record cannot be written.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
+        raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
@@ -412,9 +414,10 @@ class Processes(ThreadPoolExecutor):
                 self.pools.pop(mine).shutdown()
                 if self.ending:
                     break
-        script = getattr(sys.modules["__main__"], "__file__", None)
-        hint = f" (if {script} is a script of yours: its calls belong under if __name__ == '__main__':)"
-        raise ChildProcessError(f"its process died {TRIES} times{hint if script else ''}")
+        main = sys.modules["__main__"]
+        script = "" if main.__spec__ else str(getattr(main, "__file__", ""))  # a module run with -m has a guard
+        hint = f" (the calls of {script} belong under if __name__ == '__main__':)" if script.endswith(".py") else ""
+        raise ChildProcessError(f"its process died {TRIES} times{hint}")
 
     def terminate(self) -> None:
         """End the processes where they are; their checkpoints stay."""

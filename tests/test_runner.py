@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -451,3 +452,16 @@ def test_a_new_label_reaches_records_that_were_made_under_an_old_one():
     runner.train(labelled("old"))
     assert labelled("new").hash == labelled("old").hash
     assert records.select(runner.obtain(labelled("new")), label="new").sizes["run"] == 3
+
+
+def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
+    """Its workers import it and ask for the same training, which its parent holds."""
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "from grokbook import runner\nfrom tests.test_runner import tiny\nrunner.train(tiny(), workers=2, block=2)\n"
+    )
+    known = {"PYTHONPATH": str(Path(__file__).parents[1]), "GROKBOOK_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, str(script)], env={**os.environ, **known}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1 and "unguarded.py belong under if __name__" in done.stderr
