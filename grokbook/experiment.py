@@ -215,12 +215,18 @@ def describe(thing: Any, skip: Sequence[str] = ()) -> Any:
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         fields = [f for f in dataclasses.fields(thing) if _in_recipe(thing, f) and f.name not in skip]
         version = {"version": thing.version} if hasattr(thing, "version") else {}
-        return {"type": type(thing).__name__, **version, **{f.name: describe(getattr(thing, f.name)) for f in fields}}
+        return {"type": type(thing).__name__, **version, **{f.name: describe(_value(thing, f)) for f in fields}}
     if isinstance(thing, (tuple, list)):
         return [describe(item) for item in thing]
     if isinstance(thing, np.generic):
         return thing.item()
     return thing
+
+
+def _value(thing: Any, field: dataclasses.Field[Any]) -> Any:
+    """A rate of 1 and one of 1.0 are one recipe."""
+    value = getattr(thing, field.name)
+    return float(value) if type(value) is int and field.type in ("float", "float | None") else value
 
 
 def _in_recipe(thing: Any, field: dataclasses.Field[Any]) -> bool:

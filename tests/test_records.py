@@ -10,7 +10,7 @@ import xarray as xr
 from grokbook import engine, experiment, records
 from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import SGD, AdamW
+from grokbook.optim import SGD, AdamW, Group
 from grokbook.tasks import ModularTask
 
 RUNS = tuple(Run(ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8), SGD(0.1), 6, seed, label="GD") for seed in range(3))
@@ -76,6 +76,17 @@ def test_hash_is_of_the_recipe_and_not_of_names_or_labels():
     )
     assert renamed.hash == TINY.hash
     assert dataclasses.replace(TINY, measures=()).hash != TINY.hash
+
+
+def test_a_rate_written_as_a_whole_number_is_the_same_recipe():
+    def with_rate(lr):
+        return experiment._hash.__wrapped__(
+            dataclasses.replace(
+                TINY, runs=(dataclasses.replace(RUNS[0], optimizer=AdamW(lr, groups=(Group("W", lr),))),)
+            )
+        )
+
+    assert with_rate(1) == with_rate(1.0) != with_rate(2)
 
 
 def test_hash_follows_the_versions_of_the_training_code(monkeypatch):
