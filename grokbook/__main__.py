@@ -7,7 +7,6 @@ Exit status: 0 done, 1 it went wrong on the way, 2 what was asked cannot be (one
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import importlib
 import inspect
@@ -91,7 +90,7 @@ def known(experiment: Any, out: Path | None) -> Path | None:
 
 def untrained(arguments: argparse.Namespace) -> list[Any]:
     """Those of a chapter that have no record where ``train`` would put it, the cheapest first."""
-    from grokbook import planning, records, runner
+    from grokbook import planning
 
     if arguments.parameter:
         given = arguments.parameter[0]
@@ -100,14 +99,7 @@ def untrained(arguments: argparse.Namespace) -> list[Any]:
     if arguments.reduced:
         found = [smaller for one in found if (smaller := stand_in(one)) is not None]
 
-    def there(experiment: Any) -> bool:
-        if not arguments.out:
-            return runner.status(experiment, whole=False).state == "present"
-        with contextlib.suppress(FileNotFoundError, LookupError, records.DamagedRecord):
-            return bool(records.belongs(experiment, records.stored_path(experiment, arguments.out)))
-        return False
-
-    missing = found if arguments.fresh else [one for one in found if not there(one)]
+    missing = found if arguments.fresh else [one for one in found if known(one, arguments.out) is None]
     return sorted(missing, key=lambda one: sum(run.steps * planning.flops(run) for run in one.runs))
 
 
