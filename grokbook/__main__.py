@@ -72,7 +72,10 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def known(experiment: Any, out: Path | None) -> Path | None:
-    """Where this experiment's record is, among all or in a folder; refuses a folder that holds another in its place."""
+    """Where this experiment's record is, among all or in a folder.
+
+    A damaged one is told of and counts as missing; a folder that holds another record in its place is refused.
+    """
     from grokbook import records, runner
 
     if not out:
@@ -83,7 +86,10 @@ def known(experiment: Any, out: Path | None) -> Path | None:
         records.find(experiment, path)
     except FileNotFoundError:
         return None
-    except (LookupError, records.DamagedRecord) as error:
+    except records.DamagedRecord as error:
+        print(f"grokbook: {error}; it is trained again", file=sys.stderr)
+        return None
+    except LookupError as error:
         raise BadInput(f"--out: {path} would be replaced ({error}); name another folder, or say --fresh") from None
     return path
 

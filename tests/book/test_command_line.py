@@ -163,6 +163,7 @@ def test_a_chapter_trains_what_has_no_record_the_cheapest_first_and_goes_on_afte
     assert command_line.main(command) == 0
     told = capsys.readouterr()
     assert "wide: 1 runs trained" in told.out and "narrow" not in told.out
+    assert "wide.nc: not a readable NetCDF file" in told.err and "it is trained again" in told.err
     assert command_line.main(command) == 0
     assert capsys.readouterr().out == "Every record of gromov is there\n"
 
