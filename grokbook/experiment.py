@@ -143,7 +143,8 @@ class Experiment:
         stop: when a member may leave early.
         snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
-            ``"activation[i]"`` (that hidden activation over the table), or a name from ``MEASURES``.
+            ``"activation[i]"`` or ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the
+            table), or a name from ``MEASURES``.
         watch: which thresholds are watched between measurements.
         precision: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and
             to bfloat16 on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.

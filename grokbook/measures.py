@@ -755,23 +755,20 @@ def permuted_embedding_difference(embedding: ArrayLike, *, seed: int = 0) -> Arr
     return main_embedding_difference(embedding[..., order, :])
 
 
-def med_controls(embedding: ArrayLike, *, step: int = 2, seed: int = 0) -> dict[str, Array]:
-    """MED beside what it must beat to say more than that weights shrink.
+def med_controls(embedding: ArrayLike, *, seed: int = 0) -> dict[str, Array]:
+    """What MED must beat to say more than that weights shrink.
 
     Args:
         embedding: (..., p, d).
-        step: of "med_step", where i is compared with i + step.
         seed: of the permutation of "med_permuted".
 
     Returns:
-        name -> (...): "med" (M1), "embedding_norm" (R), "med_over_norm" (nan where the embedding is zero),
-        "med_permuted" and "med_step".
+        name -> (...): "embedding_norm" (R), "med_over_norm" (M1 over R, nan where the embedding is zero) and
+        "med_permuted".
     """
-    med, norm = main_embedding_difference(embedding), embedding_norm(embedding)
+    norm = embedding_norm(embedding)
     return {
-        "med": med,
         "embedding_norm": norm,
-        "med_over_norm": _ratio(med, norm),
+        "med_over_norm": _ratio(main_embedding_difference(embedding), norm),
         "med_permuted": permuted_embedding_difference(embedding, seed=seed),
-        "med_step": main_embedding_difference(embedding, step=step),
     }

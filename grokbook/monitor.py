@@ -78,8 +78,7 @@ def _med(now: Measured) -> Numbers:
     blocks = measures.embedding_blocks(now.params["W_E"], p, offset)
     both = np.stack(blocks) if offset else blocks[0][None]  # (blocks, M, p, d)
     forms = {f"med_{form}": measures.published_med(*blocks, form=form) for form in measures.MED_FORMS}
-    found = measures.med_controls(both)
-    controls = {name: found[name].mean(0) for name in ("embedding_norm", "med_over_norm", "med_permuted")}
+    controls = {name: found.mean(0) for name, found in measures.med_controls(both).items()}
     steps = {
         f"med_step_{step}": measures.main_embedding_difference(both, step=step).mean(0)
         for step in MED_STEPS

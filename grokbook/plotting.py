@@ -283,8 +283,7 @@ def fraction_axis(ax: Axes, label: str = "accuracy") -> Axes:
 
 
 def plain_numbers(axis: Any) -> None:
-    """Ticks as 20, 500, 10k rather than powers of ten; call it once all is drawn, since a short axis gets more of "
-    "them."""
+    """Ticks as 20, 500, 10k rather than powers of ten; call it once all is drawn, since a short axis gets more."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axis.set_minor_formatter(NullFormatter())
     low, high = axis.get_view_interval()

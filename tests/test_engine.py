@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -405,9 +406,11 @@ def test_a_member_that_leaves_has_the_step_captured_again_and_a_resumed_training
         assert torch.equal(value, again.state.params[name])
 
 
-def test_dropout_is_drawn_by_the_host_and_is_not_captured():
-    state = engine.Training.start(experiment(members(SGD(0.1))), *CPU).state
-    assert not engine.wants_graph(state)  # on a CPU
+@pytest.mark.parametrize("on_gpu, dropout, wanted", [(True, 0.0, True), (True, 0.2, False), (False, 0.0, False)])
+def test_a_step_is_captured_on_a_gpu_unless_the_host_draws_its_dropout(on_gpu, dropout, wanted):
+    runs = members(SGD(0.1), model=dataclasses.replace(MODEL, dropout=dropout))
+    state = SimpleNamespace(runs=runs, data=SimpleNamespace(labels=SimpleNamespace(is_cuda=on_gpu)))
+    assert engine.wants_graph(state) == wanted
 
 
 def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_is(monkeypatch):

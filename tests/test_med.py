@@ -160,7 +160,7 @@ def test_permuted_med_uses_one_permutation_for_all_and_another_for_another_seed(
     for member in range(3):
         slow = sum(distance(phi[member, order[(i + 1) % 11]], phi[member, order[i]]) for i in range(11)) / 11
         assert measures.permuted_embedding_difference(phi, seed=4)[member] == pytest.approx(slow, rel=1e-13)
-    assert not np.allclose(measures.permuted_embedding_difference(phi, seed=5), measures.med_controls(phi)["med"])
+    assert not np.allclose(measures.permuted_embedding_difference(phi, seed=5), main_embedding_difference(phi))
 
 
 def test_permuting_tells_an_ordered_embedding_from_a_random_one():
@@ -173,13 +173,11 @@ def test_permuting_tells_an_ordered_embedding_from_a_random_one():
 
 def test_controls_are_the_named_measures():
     phi = random_embedding(2, 7, 3)
-    controls = measures.med_controls(phi, step=3, seed=9)
+    controls = measures.med_controls(phi, seed=9)
     expected = {
-        "med": main_embedding_difference(phi),
         "embedding_norm": measures.embedding_norm(phi),
         "med_over_norm": main_embedding_difference(phi) / measures.embedding_norm(phi),
         "med_permuted": measures.permuted_embedding_difference(phi, seed=9),
-        "med_step": main_embedding_difference(phi, step=3),
     }
     assert list(controls) == list(expected)
     for name, value in expected.items():
@@ -210,13 +208,11 @@ def test_two_residues_are_enough_for_med_and_three_for_every_published_form():
     assert measures.embedding_blocks([[0.0], [1.0], [2.0]], 2, 1)[1].tolist() == [[1], [2]]
 
 
-def test_defaults_are_shared_tokens_seed_zero_and_a_step_of_two():
+def test_defaults_are_shared_tokens_and_seed_zero():
     phi = random_embedding(7, 3)
     np.testing.assert_array_equal(measures.embedding_blocks(phi, 4)[1], phi[:4])
     assert measures.permuted_embedding_difference(phi) == measures.permuted_embedding_difference(phi, seed=0)
-    controls = measures.med_controls(phi)
-    assert controls["med_step"] == main_embedding_difference(phi, step=2)
-    assert controls["med_permuted"] == measures.permuted_embedding_difference(phi, seed=0)
+    assert measures.med_controls(phi)["med_permuted"] == measures.permuted_embedding_difference(phi, seed=0)
     assert measures.embedding_norm(np.full((3, 2, 5), 2.0)).tolist() == [pytest.approx(20**0.5)] * 3
 
 

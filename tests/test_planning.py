@@ -26,9 +26,10 @@ def test_a_shape_is_what_the_cost_depends_on():
 
 def test_committed_counts_are_those_of_the_code():
     """Counting all takes a minute; those that are quick are counted again, for each kind of model."""
-    kinds = {}
+    kinds, known = {}, set(planning.counted())
     for experiment in planning.experiments().values():
         for one in experiment.runs:
+            assert planning.shape(one) in known, f"{experiment.name}: python -m benchmarks flops --out benchmarks"
             kind = type(one.model).__name__, one.loss
             if kind not in kinds or planning.flops(one) < planning.flops(kinds[kind]):
                 kinds[kind] = one

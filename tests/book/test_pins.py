@@ -48,14 +48,13 @@ def test_pyproject_needs_exactly_what_requirements_in_lists(direct, project):
     assert named == direct - {"aiohttp"}  # aiohttp is papermill's need, listed for the pins alone
 
 
-def test_training_needs_six_packages(project):
+def test_training_needs_five_packages(project):
     assert {canonical_name(r) for r in project["dependencies"]} == {
         "torch",
         "numpy",
         "xarray",
         "h5netcdf",
         "h5py",
-        "tqdm",
     }
 
 

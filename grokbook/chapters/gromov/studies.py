@@ -350,8 +350,7 @@ STUDIES: Mapping[str, Callable[[int, int, int], xr.Dataset]] = {
 
 
 def petaflop(experiment: Experiment) -> float:
-    """What a training costs if no run stops early: six operations per sample, step and pair of weights met in a "
-    "product."""
+    """What a training costs if no run stops early: six operations per sample, step and weight met in a product."""
 
     def products(model: Any) -> int:
         if hasattr(model, "width"):

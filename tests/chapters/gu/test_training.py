@@ -150,7 +150,8 @@ def test_med_and_its_controls_are_those_of_the_embedding(offset):
             float(measures.published_med(*blocks, form=form)), rel=1e-6
         )
     controls = [measures.med_controls(block) for block in blocks]
-    for name in ("embedding_norm", "med_over_norm", "med_permuted"):
+    assert set(controls[0]) == {"embedding_norm", "med_over_norm", "med_permuted"}
+    for name in controls[0]:
         assert float(record[name]) == pytest.approx(np.mean([one[name] for one in controls]), rel=1e-6)
     step = np.mean([measures.main_embedding_difference(block, step=5) for block in blocks])
     assert float(record.med_step_5) == pytest.approx(step, rel=1e-6)
