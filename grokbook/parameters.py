@@ -80,11 +80,52 @@ def check_device(device: Any, scheduler: str | None = None) -> str:
     if device not in DEVICES:
         raise BadInput(f"device = {device!r}{suggest(str(device), DEVICES)}; allowed: {', '.join(DEVICES)}")
     if device == "cuda" and not (scheduler or os.environ.get("GROKBOOK_SCHEDULER")):
-        import torch
+        from grokbook.lazy import torch
 
         if not torch.cuda.is_available():
             raise BadInput('device = "cuda", but torch finds no CUDA device here; allowed: auto, cpu')
     return str(device)
+
+
+# ---------------------------------------------------------------- ranges, for the chapters' own checks
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> None:
+    """Refuse what is no whole number from ``least`` to ``most``.
+
+    Raises:
+        ValueError: one line with name, value and what is allowed, as of all the checks here.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} = {value!r}: a whole number {allowed} is allowed")
+
+
+def number(name: str, value: Any, fits: Callable[[float], bool], words: str) -> None:
+    """Refuse what is no number that ``fits``; ``words`` say which do."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not fits(value):
+        raise ValueError(f"{name} = {value!r}: {words} is allowed")
+
+
+def fraction(name: str, value: Any) -> None:
+    """Refuse what leaves no training or no test set at any size."""
+    number(name, value, lambda share: 0 < share < 1, "a number strictly between 0 and 1")
+
+
+def several(name: str, value: Any, check: Callable[[str, Any], None]) -> None:
+    """Refuse an empty list, and one with an entry that ``check`` refuses."""
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{name} = {value!r}: a list of at least one number is allowed")
+    for one in value:
+        check(name, one)
+
+
+def budget_and_device(name: str, value: Any) -> None:
+    """What every chapter that trains has: the most that the page may train, and where."""
+    if name == "budget":
+        number(name, value, lambda petaflop: petaflop >= 0, "a number of at least 0 (PFLOP)")
+    elif name == "device":
+        check_device(value)
 
 
 def declared(notebook: Path) -> dict[str, Parameter]:

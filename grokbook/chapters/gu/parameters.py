@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from grokbook.chapters.gu import theory
-from grokbook.parameters import DEVICES
+from grokbook.parameters import budget_and_device, fraction, several, whole
 from grokbook.tasks import modular_function
 
 HEADS = 4
@@ -24,25 +25,23 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
     values = {**(given or {}), **named}
     for name, value in values.items():
         if name in ("p", "largest", "small_p", "seed_p"):
-            _whole(name, value, 3)
+            whole(name, value, 3)
         elif name == "moduli":
-            _each(name, value, lambda one: _whole("moduli", one, 3))
+            several(name, value, partial(whole, least=3))
         elif name in ("d_model", "layer_d", "start_d", "dnn_d"):
             _width(name, value)
         elif name.startswith("widths"):
-            _each(name, value, lambda one, name=name: _width(name, one))
+            several(name, value, _width)
         elif name in ("depths", "prime_steps", "position_steps", "width_steps"):
-            _each(name, value, lambda one, name=name: _whole(name, one, 1))
-        elif name.endswith("seeds") or name.endswith("steps") or name == "dnn_width":
-            _whole(name, value, 1)
+            several(name, value, partial(whole, least=1))
+        elif name.endswith(("seeds", "steps")) or name == "dnn_width":
+            whole(name, value, 1)
         elif name == "train_fraction":
-            _fraction(name, value)
+            fraction(name, value)
         elif name.endswith("fractions"):
-            _each(name, value, lambda one, name=name: _fraction(name, one))
-        elif name == "budget" and not (_is_number(value) and value >= 0):
-            raise ValueError(f"budget = {value!r}: a number of at least 0 is allowed (PFLOP)")
-        elif name == "device":
-            _device(value)
+            several(name, value, fraction)
+        else:
+            budget_and_device(name, value)
     p = values.get("p")
     if p is None:
         return
@@ -85,38 +84,7 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
                 raise ValueError(f"{name} = {alpha}: with p = {p} it leaves no pair to train on")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} = {value!r}: a whole number of at least {least} is allowed")
-
-
 def _width(name: str, value: Any) -> None:
-    _whole(name, value, HEADS)
+    whole(name, value, HEADS)
     if value % HEADS:
         raise ValueError(f"{name} = {value}: multiples of {HEADS}, the number of heads, are allowed")
-
-
-def _fraction(name: str, value: Any) -> None:
-    if not _is_number(value) or not 0 < value < 1:
-        raise ValueError(f"{name} = {value!r}: a number strictly between 0 and 1 is allowed")
-
-
-def _each(name: str, value: Any, allowed: Any) -> None:
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError(f"{name} = {value!r}: a list of at least one number is allowed")
-    for one in value:
-        allowed(one)
-
-
-def _device(value: Any) -> None:
-    if value not in DEVICES:
-        raise ValueError(f"device = {value!r}: one of {', '.join(DEVICES)} is allowed")
-    if value == "cuda":
-        from grokbook.lazy import torch
-
-        if not torch.cuda.is_available():
-            raise ValueError("device = 'cuda': PyTorch finds no CUDA GPU on this machine; cpu and auto are allowed")

@@ -79,5 +79,5 @@ def test_cuda_is_refused_where_there_is_none(monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="no CUDA GPU"):
+    with pytest.raises(ValueError, match="no CUDA device here"):
         check({"device": "cuda"})
