@@ -19,7 +19,6 @@ DRAWING = (
     "figures",
     "page",
 )  # last parts of the names of modules that draw or render
-TORCH = ("engine",)  # modules that may ask for torch when they are imported
 
 MODULES = [module.name for module in pkgutil.walk_packages(grokbook.__path__, "grokbook.")]
 
@@ -50,10 +49,9 @@ def test_the_training_side_needs_none_of_the_books_packages():
     assert answer.stdout == "ok\n", answer.stderr
 
 
-def test_drawing_from_records_does_not_need_torch():
-    modules = [name for name in MODULES if name.rsplit(".", 1)[-1] not in TORCH]
-    assert "grokbook.widgets" in modules
-    answer = imports_without("torch", modules)
+def test_torch_is_asked_for_by_a_training_only():
+    assert {"grokbook.widgets", "grokbook.engine"} <= set(MODULES)
+    answer = imports_without("torch", MODULES)
     assert answer.stdout == "ok\n", answer.stderr
 
 

@@ -487,29 +487,6 @@ def has_even_part(activation: str | Activation) -> bool:
 # --- studies: arrays for the figures ------------------------------------------------------------------------
 
 
-def analytic_study(p: int, widths: Sequence[int], seeds: Sequence[int]) -> xr.Dataset:
-    """The analytic solution of n + m over widths and seeds, on the whole table.
-
-    Returns:
-        Dataset with dims (width, seed): ``accuracy``; ``accuracy_centred``, with the constant term removed;
-        ``mse``; ``peak``, the mean output at the right answer; and (width): ``expected_mse``.
-    """
-    names = ("accuracy", "accuracy_centred", "mse", "peak")
-    values = np.empty((len(names), len(widths), len(seeds)))
-    for i, width in enumerate(widths):
-        for j, seed in enumerate(seeds):
-            outputs = network(*cosine_weights(p, width, generator=seed))
-            values[:, i, j] = (
-                table_accuracy(outputs),
-                table_accuracy(centred(outputs)),
-                table_mse(outputs),
-                right_outputs(outputs).mean(),
-            )
-    variables = {name: (("width", "seed"), array) for name, array in zip(names, values, strict=True)}
-    study = xr.Dataset(variables, coords={"width": list(widths), "seed": list(seeds)})
-    return study.assign(expected_mse=("width", [expected_mse(p, width) for width in widths]))
-
-
 def accuracy_against_width(
     p: int,
     widths: Sequence[int],
@@ -591,35 +568,6 @@ def branch_study(F: Function, p: int, widths: Sequence[int], seeds: Sequence[int
     coords = {"readout": list(READOUTS), "width": list(widths), "seed": list(seeds)}
     study = xr.Dataset({"accuracy": (("readout", "width", "seed"), values)}, coords)
     return study.assign(served=float((~missing).mean()))
-
-
-def phase_noise_study(p: int, width: int, noises: Sequence[float], seeds: Sequence[int]) -> xr.Dataset:
-    """What errors in eq. 12 cost.
-
-    Args:
-        noises: standard deviations in radians of normal errors of the third phase; inf makes it independent.
-
-    Returns:
-        Dataset with dims (noise, seed): ``accuracy`` and ``peak``, the mean output at the right answer; and
-        (noise): ``expected_peak`` = exp(-noise**2 / 2).
-    """
-    values = np.empty((2, len(noises), len(seeds)))
-    for i, noise in enumerate(noises):
-        for j, seed in enumerate(seeds):
-            broken = math.isinf(noise)
-            sd = 0.0 if broken else noise
-            phases = draw_phases(width, constrained=not broken, noise=sd, generator=seed)
-            outputs = network(*cosine_weights(p, width, phases=phases))
-            values[:, i, j] = table_accuracy(outputs), right_outputs(outputs).mean()
-    dims = ("noise", "seed")
-    return xr.Dataset(
-        {
-            "accuracy": (dims, values[0]),
-            "peak": (dims, values[1]),
-            "expected_peak": ("noise", np.exp(-np.square(noises) / 2)),
-        },
-        {"noise": list(noises), "seed": list(seeds)},
-    )
 
 
 def complex_study(p: int, widths: Sequence[int], seeds: Sequence[int]) -> xr.DataArray:

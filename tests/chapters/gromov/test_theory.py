@@ -2,14 +2,12 @@
 
 import itertools
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from grokbook import measures
-from grokbook.chapters.gromov import theory
+from grokbook.chapters.gromov import studies, theory
 
 
 def square(n):
@@ -300,7 +298,7 @@ def test_signal_to_noise_is_that_of_the_outputs():
     ],
 )
 def test_accuracy_and_error_of_the_analytic_solution_over_ten_seeds(width, low, high):
-    study = theory.analytic_study(97, [width], range(10)).isel(width=0)
+    study = studies.analytic(97, [width], 10).isel(width=0)
     assert low <= study.accuracy.mean() <= high
     assert study.mse.mean() == pytest.approx(4 / width, rel=0.1)
     assert study.mse.mean() == pytest.approx(float(study.expected_mse), rel=0.04)
@@ -308,7 +306,7 @@ def test_accuracy_and_error_of_the_analytic_solution_over_ten_seeds(width, low, 
 
 
 def test_removing_the_constant_term_lifts_a_narrow_network():
-    study = theory.analytic_study(97, [50], range(5)).mean("seed").isel(width=0)
+    study = studies.analytic(97, [50], 5).mean("seed").isel(width=0)
     assert study.accuracy == pytest.approx(0.90, abs=0.02)
     assert study.accuracy_centred == pytest.approx(0.994, abs=0.004)
 
@@ -354,10 +352,11 @@ def test_an_invertible_function_of_the_sum_is_solved_by_its_inverse():
 
 
 def test_phase_errors_shrink_the_peak_by_a_gaussian_factor():
-    study = theory.phase_noise_study(97, 500, [0, 0.3, 0.6, 1, 1.5, math.inf], range(3)).mean("seed")
-    np.testing.assert_allclose(study.expected_peak, [1, 0.956, 0.835, 0.607, 0.325, 0], atol=0.001)
-    np.testing.assert_allclose(study.peak, study.expected_peak, atol=0.03)
-    assert (study.accuracy[:4] > 0.999).all() and 0.7 < study.accuracy[4] < 0.87 and study.accuracy[5] < 0.02
+    study = studies.STUDIES["phase_noise"](97, 500, 3).mean("seed")
+    expected = np.exp(-np.square(study.noise) / 2)
+    np.testing.assert_allclose(study.peak, expected, atol=0.03)
+    assert study.accuracy.sel(noise=slice(0, 1)).min() > 0.999
+    assert 0.7 < study.accuracy.sel(noise=1.5) < 0.87 and study.accuracy.sel(noise=np.inf) < 0.02
 
 
 # --- complex networks, products, frozen features ------------------------------------------------------------
@@ -539,8 +538,3 @@ def test_bad_input_is_one_line_naming_the_parameter(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
-
-
-def test_theory_and_measures_need_no_torch():
-    code = "import sys, grokbook.measures, grokbook.chapters.gromov.theory; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
