@@ -3,6 +3,9 @@ import itertools
 import pytest
 
 from grokbook import planning
+from grokbook.chapters.gromov import studies as gromov
+from grokbook.chapters.gu import experiments as gu
+from grokbook.chapters.liu import studies as liu
 from grokbook.experiment import Experiment, Run
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
@@ -36,6 +39,18 @@ def test_committed_counts_are_those_of_the_code():
     assert len(kinds) > 4
     for kind, one in kinds.items():
         assert planning.count_now(one) == planning.counted()[planning.shape(one)], kind
+
+
+@pytest.mark.parametrize(
+    "chapter, cost",
+    [("gromov", gromov.petaflop), ("liu", liu.petaflop), ("gu", gu.cost)],
+    ids=["gromov", "liu", "gu"],
+)
+def test_what_a_page_holds_against_its_budget_is_near_what_is_counted(chapter, cost):
+    for experiment in planning.experiments().values():
+        if experiment.name.startswith(f"{chapter}/"):
+            exact = 1e-15 * sum(one.steps * planning.flops(one) for one in experiment.runs)
+            assert 0.65 < cost(experiment) / exact < 1.5, experiment.name
 
 
 def test_the_queue_is_no_shorter_than_its_longest_shard_nor_than_its_work():

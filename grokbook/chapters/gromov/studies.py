@@ -18,6 +18,7 @@ from grokbook.chapters.gromov import theory
 from grokbook.experiment import Experiment
 from grokbook.measures import median as median
 from grokbook.models.mlp import SCALINGS
+from grokbook.models.transformer import AttentionOnly
 from grokbook.records import conditions as conditions
 from grokbook.records import select
 
@@ -355,7 +356,10 @@ def petaflop(experiment: Experiment) -> float:
     def products(model: Any) -> int:
         if hasattr(model, "width"):
             return int(model.width * model.p)  # the one-hot first layer is a look-up
-        return int(2 * (12 * model.d_model**2 + model.d_model * model.p))
+        # The first layer's queries, keys and values are made once per residue, not per pair.
+        d = model.d_model
+        layers = 5 * (model.layers - 1) if isinstance(model, AttentionOnly) else 8
+        return int(layers * d * d + d * model.p)
 
     return sum(6e-15 * run.steps * run.task.train_size * products(run.model) for run in experiment.runs)
 

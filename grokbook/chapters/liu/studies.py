@@ -656,8 +656,8 @@ def petaflop(experiment: Experiment) -> float:
     def products(model: Any) -> int:
         if hasattr(model, "sizes"):
             return int(sum(a * b for a, b in pairwise(model.sizes)))
-        d = model.d_model
-        return int(2 * (model.layers * (4 * d * d + 2 * d * model.hidden) + d * model.p))
+        d = model.d_model  # keys and values of two tokens, the rest of one
+        return int(model.layers * (4 * d * d + 2 * d * model.hidden) + d * model.p)
 
     return sum(
         6e-15 * run.steps * (run.batch_size or run.task.train_size) * products(run.model) for run in experiment.runs
