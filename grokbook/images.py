@@ -80,7 +80,11 @@ def digits() -> tuple[Images, Images]:
 
 
 def check_mnist(folder: str) -> None:
-    """Refuse a folder that does not hold the four files of MNIST, by their names, sizes and headers."""
+    """Refuse a folder that does not hold the four files of MNIST, by their names, sizes and headers.
+
+    Raises:
+        ValueError: there is no such folder, or a file is missing or not what its name says.
+    """
     if not folder or not Path(folder).is_dir():
         raise ValueError(f"mnist_dir = {folder!r}: no such folder; one with the four IDX files of MNIST is needed")
     for images, labels, count in MNIST.values():

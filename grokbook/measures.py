@@ -65,6 +65,9 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
 
     Returns:
         (...), the first evaluated step with ``values >= threshold``; nan if there is none.
+
+    Raises:
+        ValueError: not one value per step.
     """
     values, steps = np.asarray(values, float), np.asarray(steps, float)
     if steps.ndim != 1 or values.shape[-1:] != steps.shape:
@@ -176,6 +179,9 @@ def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") ->
 
     Returns:
         (...), between 0 and 1; nan where a neuron is all zero.
+
+    Raises:
+        ValueError: there is no such definition.
     """
     if definition not in IPR_DEFINITIONS:
         raise ValueError(
@@ -208,6 +214,9 @@ def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     Args:
         W_in: (..., width, 2p) first-layer weights.
         W_out: (..., p, width) readout weights.
+
+    Raises:
+        ValueError: the shapes do not belong together.
     """
     halves, out = (
         _halves(W_in),
@@ -285,6 +294,9 @@ def line_shares(maps: ArrayLike) -> dict[str, Array]:
     Returns:
         name -> (...) share of the power without its mean; the names are "n + m", "n - m", "2n", "2m" and
         "rest", the shares add up to 1 (nan for a constant map).
+
+    Raises:
+        ValueError: the last two axes differ.
     """
     maps = np.asarray(maps, float)
     p = maps.shape[-1]
@@ -313,6 +325,9 @@ def frequency_family_share(maps: ArrayLike, harmonics: int = 1) -> Array:
 
     The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k, ..., +-harmonics k;
     the share is that of the strongest family, with the mean of the map left out (nan for a constant map).
+
+    Raises:
+        ValueError: the last two axes differ.
     """
     maps = np.asarray(maps, float)
     p = maps.shape[-1]
@@ -473,6 +488,9 @@ def group_parallelogram_gaps(
 
     Returns:
         (..., parallelogram): couples of ordered pairs, row a * n + b, in lexicographic order.
+
+    Raises:
+        ValueError: the table is not one of the matrices' indices.
     """
     embedding = _embedding(embedding, "(..., element, k, k)", 3)
     table = np.asarray(table)
@@ -551,6 +569,9 @@ def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
     Returns:
         The share and its winding number: a circle traversed evenly has 1, a random plane 2 / (p - 1) on average at a
         given f. nan where all points coincide.
+
+    Raises:
+        ValueError: no such frequency at this p.
     """
     plane = _embedding(plane, "(..., p, d)", 2)
     p = plane.shape[-2]
@@ -653,6 +674,9 @@ def main_embedding_difference(
 
     Returns:
         (...), or with "none" (..., p) differences if cyclic, else (..., p - step).
+
+    Raises:
+        ValueError: fewer than two rows, a step without a difference, or an unknown reduction.
     """
     embedding = np.asarray(embedding, float)
     if embedding.ndim < 2 or embedding.shape[-2] < 2:
@@ -704,6 +728,9 @@ def published_med(first: ArrayLike, second: ArrayLike | None = None, *, form: st
 
     Returns:
         (...). For Gaussian entries of variance 1/d every single difference is close to sqrt(2).
+
+    Raises:
+        ValueError: fewer than three rows, blocks of two shapes, or an unknown form.
     """
     if form not in MED_FORMS:
         raise ValueError(f"form must be one of {', '.join(MED_FORMS)}, got {form!r}")
@@ -726,6 +753,9 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
 
     Returns:
         two arrays (..., p, d).
+
+    Raises:
+        ValueError: offset + p exceeds the vocabulary.
     """
     table = np.asarray(table, float)
     if table.ndim < 2:
@@ -747,6 +777,9 @@ def permuted_embedding_difference(embedding: ArrayLike, *, seed: int = 0) -> Arr
 
     Whatever it shares with MED is due to the size of the embeddings, not to the order of the numbers. The
     seed fixes the permutation, the same one for every leading index.
+
+    Raises:
+        ValueError: not of two dimensions or more.
     """
     embedding = np.asarray(embedding, float)
     if embedding.ndim < 2:

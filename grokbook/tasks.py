@@ -292,6 +292,9 @@ def group_table(group: str) -> NDArray[np.int64]:
     Args:
         group: "S2" to "S5" are permutations, in lexicographic order and composed so that (a b)(x) = a(b(x)); "Z" and a
             number is addition modulo that number.
+
+    Raises:
+        ValueError: another name.
     """
     name = re.fullmatch(r"([SZ])([1-9]\d{0,2})", str(group))
     kind, number = (name[1], int(name[2])) if name else ("", 0)

@@ -103,6 +103,9 @@ def modular_roots(F: Function, p: int, branches: str = "all") -> list[tuple[int,
 
     Args:
         branches: "all" of them, or only "one", the smallest. Answers that F never gives have none either way.
+
+    Raises:
+        ValueError: branches is neither "all" nor "one".
     """
     p = _integer("p", p, 2)
     if branches not in ("one", "all"):
@@ -147,6 +150,9 @@ def discrete_logarithms(p: int) -> NDArray[np.int64]:
 
     Returns:
         (p,), from 0 to p - 2; the entry of n = 0 is -1, since it has none.
+
+    Raises:
+        ValueError: p is no prime.
     """
     p = _integer("p", p, 2)
     for g in range(1, p):
@@ -658,6 +664,9 @@ def random_features(
 
     Returns:
         train and test accuracy.
+
+    Raises:
+        ValueError: a train_fraction not between 0 and 1, or a ridge not above 0.
     """
     p, width, generator = _integer("p", p, 2), _integer("width", width, 1), _generator(generator)
     if not 0 < train_fraction < 1:

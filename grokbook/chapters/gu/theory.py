@@ -42,6 +42,9 @@ def hole(kind: str, p: int, size: int) -> Mask:
 
     Returns:
         (p, p), true in the hole.
+
+    Raises:
+        ValueError: an unknown kind, or a size that leaves nothing outside.
     """
     p = _integer("p", p, 2)
     if kind not in HOLES:
@@ -62,6 +65,9 @@ def draw_training_mask(
         split: how many to draw. "code", the released scripts: floor(alpha p**2) or all that the hole leaves;
             "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves. Table 1 needs "code", see
             `implied_hole_accuracy`.
+
+    Raises:
+        ValueError: a hole of another shape, an unknown split, or a train_fraction not between 0 and 1.
     """
     p = _integer("p", p, 2)
     holed = np.zeros((p, p), bool) if holed is None else np.asarray(holed, bool)
@@ -74,7 +80,11 @@ def draw_training_mask(
 
 
 def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
-    """How many pairs `draw_training_mask` draws when ``hole_size`` of the p**2 are kept out."""
+    """How many pairs `draw_training_mask` draws when ``hole_size`` of the p**2 are kept out.
+
+    Raises:
+        ValueError: a train_fraction not between 0 and 1, or an unknown split.
+    """
     p = _integer("p", p, 2)
     hole_size = _integer("hole_size", hole_size, 0, p * p - 1)
     if not 0 < train_fraction < 1:
@@ -178,6 +188,9 @@ def coverage_threshold(p: int, k: int, *, torus: bool = False, uncovered: float 
     """The smallest training fraction m / p**2 that leaves at most so many expected points uncovered.
 
     On the torus it is close to 1 - p**(-2 / C).
+
+    Raises:
+        ValueError: uncovered below 0, or a k outside 1 to 2 p - 1.
     """
     p, k, _ = _coverage_arguments(p, k)
     if not uncovered >= 0:
@@ -218,7 +231,11 @@ def simulate_uncovered(
 def full_coverage_fraction(
     p: int, k: int, probability: float = 0.5, *, draws: int = 200, torus: bool = False, generator: Seed = None
 ) -> float:
-    """The training fraction at which a random set covers everything with the given probability, simulated."""
+    """The training fraction at which a random set covers everything with the given probability, simulated.
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+    """
     if not 0 <= probability <= 1:
         raise ValueError(f"probability must be from 0 to 1, got {probability}")
     full = coverage_times(p, k, draws, torus=torus, generator=generator).max((-2, -1))
@@ -296,6 +313,9 @@ def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike, 
 
     Returns:
         (...) or (..., n), nan where there is no test pair.
+
+    Raises:
+        ValueError: a mask or labels that are no squares of one size, or a D below 0.
     """
     D = np.asarray(D, float)
     if D.ndim > 1 or not (D >= 0).all():
@@ -317,6 +337,9 @@ def matching_distance(train_mask: ArrayLike, labels: ArrayLike, accuracy: float,
 
     Returns:
         D, or inf if the coverage never gets there.
+
+    Raises:
+        ValueError: an accuracy outside 0 to 1, several masks, or one without a test pair.
     """
     if not 0 <= accuracy <= 1:
         raise ValueError(f"accuracy must be from 0 to 1, got {accuracy}")
@@ -411,6 +434,9 @@ def coverage_errors(coverage: ArrayLike, accuracy: ArrayLike) -> Array:
 
     Returns:
         (n,) as fractions; the best D is where it is least.
+
+    Raises:
+        ValueError: the rows of the two differ.
     """
     coverage, accuracy = np.asarray(coverage, float), np.asarray(accuracy, float)
     if coverage.ndim != 2 or accuracy.shape != coverage.shape[:1]:
@@ -427,6 +453,9 @@ def constant_hole_accuracy(shares: ArrayLike, accuracy: ArrayLike) -> tuple[floa
 
     Returns:
         the share right inside that fits best, and the root mean square error over rows.
+
+    Raises:
+        ValueError: the rows of the two differ, or no row has a hole.
     """
     shares, accuracy = np.asarray(shares, float), np.asarray(accuracy, float)
     if shares.ndim != 1 or shares.shape != accuracy.shape or not shares.any():
@@ -453,6 +482,9 @@ def mirror_accuracy(train_mask: ArrayLike, holed: ArrayLike | None = None) -> Ar
 
     Returns:
         (...), nan where there is no test pair.
+
+    Raises:
+        ValueError: masks that are no squares of one size.
     """
     test, right = ~_mask(train_mask), mirrored(train_mask)
     if holed is not None:
@@ -472,6 +504,9 @@ def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
 
     Returns:
         (p, p) a number for each pair, the same throughout an orbit.
+
+    Raises:
+        ValueError: a move that is no 2 x 2 matrix of integers, or none that can be undone mod p.
     """
     p = _integer("p", p, 2)
     i, j = np.divmod(np.arange(p * p), p)
@@ -574,6 +609,9 @@ def class_radii(
 
     Returns:
         (class,); there always is one, for any embedding and any k_r. 0 for an empty class.
+
+    Raises:
+        ValueError: not one centre a class.
     """
     first, second = _two_embeddings(embedding, second)
     labels, centres = _labels(labels, len(first)), np.asarray(centres, float)
@@ -597,6 +635,9 @@ def neighbour_bound(centres: ArrayLike, radii: ArrayLike) -> float:
     Args:
         centres: (p, d) the k_r.
         radii: (p,) the delta_r.
+
+    Raises:
+        ValueError: not one radius a centre.
     """
     centres, radii = np.asarray(centres, float), np.asarray(radii, float)
     if centres.ndim != 2 or radii.shape != centres.shape[:1]:
@@ -642,7 +683,11 @@ class NormBounds(NamedTuple):
 
 
 def norm_bounds(matrix: ArrayLike) -> NormBounds:
-    """Both sides of lemma 3.4 for (..., m, n) matrices: equal on the left for rank one, right for orthogonal ones."""
+    """Both sides of lemma 3.4 for (..., m, n) matrices: equal on the left for rank one, right for orthogonal ones.
+
+    Raises:
+        ValueError: no matrix.
+    """
     matrix = np.asarray(matrix, float)
     if matrix.ndim < 2 or 0 in matrix.shape:
         raise ValueError(f"matrix must have shape (..., m, n), got {matrix.shape}")
@@ -759,6 +804,9 @@ def hull_gap(A: ArrayLike, B: ArrayLike) -> HullGap:
     Args:
         A: (n, d) points.
         B: (m, d) points.
+
+    Raises:
+        ValueError: points of two dimensions.
     """
     A, B = _points("A", A), _points("B", B)
     if A.shape[1] != B.shape[1]:
@@ -772,7 +820,11 @@ def hull_gap(A: ArrayLike, B: ArrayLike) -> HullGap:
 
 
 def topologically_separable(A: ArrayLike, B: ArrayLike) -> bool:
-    """Definition 5.1 (1): no point in common."""
+    """Definition 5.1 (1): no point in common.
+
+    Raises:
+        ValueError: points of two dimensions.
+    """
     A, B = _points("A", A), _points("B", B)
     if A.shape[1] != B.shape[1]:
         raise ValueError(f"A and B must have the same dimension, got {A.shape} and {B.shape}")
@@ -803,6 +855,9 @@ def convexly_separable_on(A: ArrayLike, B: ArrayLike, subspace: ArrayLike) -> bo
         A: (n, d) points.
         B: (m, d) points.
         subspace: (d, s) columns that span it.
+
+    Raises:
+        ValueError: points or a subspace of two dimensions.
     """
     A, B, subspace = _points("A", A), _points("B", B), np.asarray(subspace, float)
     if subspace.ndim != 2 or not A.shape[1] == B.shape[1] == len(subspace):
@@ -882,6 +937,9 @@ def flow_path(start: ArrayLike, times: ArrayLike, target: float = 1.0, *, step: 
 
     Returns:
         (n, ..., 3).
+
+    Raises:
+        ValueError: times that decrease or are negative, or a step not above 0.
     """
     state, times = np.stack(_states(start), -1), np.asarray(times, float)
     if times.ndim != 1 or (np.diff(times, prepend=0.0) < 0).any():
@@ -916,6 +974,9 @@ def flow_limit(start: ArrayLike, target: float = 1.0) -> Array:
 
     Returns:
         (..., 3).
+
+    Raises:
+        ValueError: a start or a target below 0.
     """
     state = np.stack(_states(start), -1)
     if not (state >= 0).all():
@@ -950,7 +1011,11 @@ def lyapunov_rate(state: ArrayLike) -> Array:
 
 
 def rising_share(radius: float, points: int = 20_000, *, generator: Seed = None) -> float:
-    """The share of a sphere around (1, 1, 1) on which V rises, from random points."""
+    """The share of a sphere around (1, 1, 1) on which V rises, from random points.
+
+    Raises:
+        ValueError: a radius not between 0 and 1.
+    """
     if not 0 < radius < 1:
         raise ValueError(f"radius must be between 0 and 1, got {radius}")
     directions = _generator(generator).standard_normal((_integer("points", points, 1), 3))
@@ -962,7 +1027,11 @@ def rising_share(radius: float, points: int = 20_000, *, generator: Seed = None)
 
 
 def embedding_power(embedding: ArrayLike) -> Array:
-    """P_f = |phi_hat(f)|**2 at the frequencies f = 0 .. p - 1, the transform divided by p: (..., p, d) -> (..., p)."""
+    """P_f = |phi_hat(f)|**2 at the frequencies f = 0 .. p - 1, the transform divided by p: (..., p, d) -> (..., p).
+
+    Raises:
+        ValueError: not of two dimensions or more.
+    """
     embedding = np.asarray(embedding, float)
     if embedding.ndim < 2:
         raise ValueError(f"embedding must have shape (..., p, d), got {embedding.shape}")
@@ -1021,6 +1090,9 @@ def local_complexity(weights: ArrayLike, biases: ArrayLike, samples: ArrayLike, 
 
     Returns:
         (n,); a neuron without weights has no hyperplane.
+
+    Raises:
+        ValueError: shapes that do not belong together, or a radius not above 0.
     """
     weights, biases, samples = (np.asarray(value, float) for value in (weights, biases, samples))
     if (
@@ -1059,6 +1131,9 @@ def neighbour_weight(
     Args:
         pair: (i, j); None is the centre of the grid.
         axes: also count neighbours with t1 = 0 or t2 = 0, which "t1, t2 in Z / {0}" leaves out.
+
+    Raises:
+        ValueError: a train_fraction outside 0 to 1.
     """
     p = _integer("p", p, 2)
     if not 0 <= train_fraction <= 1:

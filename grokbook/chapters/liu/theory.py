@@ -61,6 +61,9 @@ def parallelograms_of(pairs: ArrayLike, p: int, *, modular: bool = False) -> NDA
 
     Returns:
         (k, 4), in the order of `parallelograms`; k may be 0.
+
+    Raises:
+        ValueError: more than one set, or symbols outside 0 to p - 1.
     """
     samples, couples = sums_of(_symbols(p), modular=modular)
     held = _held(pairs, p, empty=True)
@@ -77,6 +80,9 @@ def equations(rows: ArrayLike, p: int) -> NDArray[np.int64]:
 
     Returns:
         (k, p), one equation E_i + E_j - E_m - E_n = 0 a row; a symbol used twice has 2.
+
+    Raises:
+        ValueError: symbols outside 0 to p - 1.
     """
     p = _symbols(p)
     rows = np.asarray(rows, np.int64).reshape(-1, 4)
@@ -104,7 +110,11 @@ class Hierarchy(NamedTuple):
 
 
 def hierarchy(p: int = 4) -> Hierarchy:
-    """The hierarchy of equation sets and of the representations they allow; p = 4 has 8 sets and p = 5 has 128."""
+    """The hierarchy of equation sets and of the representations they allow; p = 4 has 8 sets and p = 5 has 128.
+
+    Raises:
+        ValueError: p above 5, of which there are too many sets.
+    """
     rows = parallelograms(p)
     if len(rows) > 12:
         raise ValueError(f"p={p} has 2**{len(rows)} sets of equations; the hierarchy is listed up to p = 5")
@@ -124,7 +134,11 @@ def hierarchy(p: int = 4) -> Hierarchy:
 
 
 def random_training_sets(p: int, size: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
-    """Training sets drawn without replacement: (count, size, 2)."""
+    """Training sets drawn without replacement: (count, size, 2).
+
+    Raises:
+        ValueError: more samples than the table has, or none.
+    """
     pairs, _ = sums_of(_symbols(p))
     if not 1 <= _integer("size", size, 0) <= len(pairs):
         raise ValueError(f"size must be from 1 to {len(pairs)} samples for p={p}, got size={size}")
@@ -178,6 +192,9 @@ def rate_factor(
 
     Returns:
         (...); without a parallelogram |P0(D)| counts as 1, and there is no rate to multiply.
+
+    Raises:
+        ValueError: Z0 not above 0, or an unknown averaging.
     """
     _one_of("averaging", averaging, AVERAGING)
     Z0 = float(_symbols(p)) if Z0 is None else float(Z0)
@@ -215,7 +232,11 @@ def grokking_steps(
     averaging: str = "sum",
     Z0: float | None = None,
 ) -> Array:
-    """n_h = 1 / (lambda_3 learning rate), the predicted optimizer steps, figure 5 (b): (...), inf if lambda_3 is 0."""
+    """n_h = 1 / (lambda_3 learning rate), the predicted optimizer steps, figure 5 (b): (...), inf if lambda_3 is 0.
+
+    Raises:
+        ValueError: a learning_rate not above 0; besides, as `rate_factor`.
+    """
     if not learning_rate > 0:
         raise ValueError(f"learning_rate must be above 0, got {learning_rate}")
     with np.errstate(divide="ignore"):
@@ -587,6 +608,9 @@ def integrate_flow(
 
     Returns:
         (t, p, d).
+
+    Raises:
+        ValueError: a step not above 0; besides, as `rate_factor`.
     """
     start, A2, factor = _flow_setup(embedding, train_pairs, averaging, modular)
     times = _times(times)
@@ -721,6 +745,9 @@ def linear_decoder_flow(
 
     Returns:
         The states, each with a leading axis (t,).
+
+    Raises:
+        ValueError: shapes that do not belong together.
     """
     A, b, r = (np.asarray(part, float) for part in decoder)
     y = np.asarray(labels, float)
@@ -801,6 +828,9 @@ def class_loss(features: ArrayLike, labels: ArrayLike) -> ClassLoss:
     Args:
         features: (n, d).
         labels: (n,) integers.
+
+    Raises:
+        ValueError: all features are zero.
     """
     f, labels, means, sizes = _classes(features, labels)
     l = float((sizes[labels] * np.square(f - means[labels]).sum(-1)).sum())
@@ -890,7 +920,11 @@ def _classes(features: ArrayLike, labels: ArrayLike) -> tuple[Array, NDArray[np.
 
 
 def permutation_matrices(group: str) -> Array:
-    """The matrices of a permutation group that multiply as its elements do: (n, k, k)."""
+    """The matrices of a permutation group that multiply as its elements do: (n, k, k).
+
+    Raises:
+        ValueError: another name than "S2" to "S5".
+    """
     n = len(group_table(group))
     if not str(group).startswith("S"):
         raise ValueError(f"permutation_matrices knows the groups S2 to S5, got {group!r}")
@@ -931,6 +965,9 @@ def group_predicted_accuracy(
 
     Returns:
         (...), a fraction.
+
+    Raises:
+        ValueError: pairs of elements that the table does not have.
     """
     gaps = group_parallelogram_gaps(embedding, table, normalise=normalise, reduce=reduce)
     n = len(np.asarray(table))
@@ -1001,6 +1038,9 @@ def rate_agreement(steps: ArrayLike, rates: ArrayLike, *, resamples: int = 2000,
     """Rank correlation and log-log slope between measured steps (run,) and 1 / rates (run,).
 
     Runs that did not arrive (nan) or have no rate (0) are left out.
+
+    Raises:
+        ValueError: not one rate a run, or fewer than 3 runs with both.
     """
     steps, rates = np.asarray(steps, float).ravel(), np.asarray(rates, float).ravel()
     if steps.shape != rates.shape:
