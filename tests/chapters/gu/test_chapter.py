@@ -222,6 +222,47 @@ def test_failing_on_the_form_says_nothing_of_a_network_that_fails_on_sums_too(ti
         assert by_id(id).judge({"dnn": without}).outcome == "not tested"
 
 
+def test_a_smaller_network_is_judged_where_it_learns_sums(tiny_records):
+    record = tiny_records["dnn"].copy(deep=True)
+    record["train_accuracy"][:] = 1.0
+    record["test_accuracy"][:] = 0.01
+    later = record.train_fraction.values > 0.6
+    record["test_accuracy"][{"run": np.flatnonzero((record.f.values == "n + m") & later)}] = 0.95
+    verdict = by_id("dnn-form").judge({"dnn": record})
+    assert verdict.outcome == "reproduced" and "judged up to α = 0.7" in verdict.note
+    assert by_id("dnn-sum").judge({"dnn": record}).outcome == "partly"  # not at the fraction of the criterion
+    record["test_accuracy"][{"run": np.flatnonzero((record.f.values != "n + m") & later)}] = 0.2
+    assert by_id("dnn-form").judge({"dnn": record}).outcome == "partly"
+
+
+def test_waits_without_an_end_after_one_with_an_end_are_partly_an_order(tiny_records):
+    record = tiny_records["overlap"].copy(deep=True)
+    outcomes = []
+    for right in ((1,), (), (1, 3)):
+        record["test_accuracy"][:] = 0.0
+        offsets = [(0, 3, 7)[i - 1] for i in right]
+        record["test_accuracy"][{"run": np.flatnonzero(np.isin(record.offset.values, offsets))}] = 1.0
+        outcomes.append(by_id("overlap-slower").judge({"overlap": record}).outcome)
+    assert outcomes == ["partly", "not reproduced", "not reproduced"]
+
+
+def test_times_on_the_plateau_of_mirrors_are_named(tiny_records):
+    record = tiny_records["seeds_apart"]
+    assert "t_0.5 is passed" not in by_id("seed22").judge({"seeds_apart": record}).note  # 0.3 have a trained mirror
+    half = record.assign_coords(train_fraction=("run", np.full(record.sizes["run"], 0.6)))
+    assert "mirrors, which alone answer" in by_id("seed22").judge({"seeds_apart": half}).note
+    assert studies.on_plateau(half.assign_coords(offset=("run", np.full(record.sizes["run"], 7)))) == 0
+
+
+def test_a_stand_in_that_generalises_nowhere_decides_nothing_about_holes():
+    ids = ("table1-text-order", "table1-text-values", "table1-text-places")
+    wrong = {f"square {k}": 0.5 for k in (30, 35, 40, 45)} | {f"strip {t}": 0.5 for t in (60, 50)}
+    for attrs, tested in (({"p": 47, "scale": "reduced"}, False), ({"p": 97, "scale": "reduced"}, True)):
+        found = holes(outside=wrong).assign_attrs(attrs)
+        for id in ids:
+            assert (by_id(id).judge({"table_1_text": found}).outcome != "not tested") == tested
+
+
 @pytest.mark.parametrize("alpha", [0.3, 0.6])
 def test_the_masks_are_judged_at_the_fraction_they_were_drawn_at(alpha):
     assert by_id("fig3").judge({"masks": studies.study("masks", 31, alpha)}).outcome == "reproduced"
