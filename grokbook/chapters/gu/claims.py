@@ -9,7 +9,7 @@ Claims about MED are held to what the paper says of it and, apart, to whether a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -40,7 +40,7 @@ def untested(why: str, note: str = "") -> Verdict:
     return Verdict("not tested", why, note=note)
 
 
-def _and(words: Sequence[object]) -> str:
+def listed_and(words: Iterable[object]) -> str:
     """Words as a list: a, b and c."""
     *most, final = map(str, words)
     return f"{', '.join(most)} and {final}" if most else final
@@ -514,9 +514,9 @@ def _primes(records: Records, *, fitted: bool = True) -> tuple[dict[int, xr.Data
     judged = {p: runs for p, runs in found.items() if _memorises(runs) or not fitted}
     parts = []
     if judged and LARGEST not in judged:
-        parts.append(f"judged over p = {_and(list(judged))}, without p = {LARGEST}")
+        parts.append(f"judged over p = {listed_and(list(judged))}, without p = {LARGEST}")
     if left := [p for p in found if p not in judged]:
-        parts.append(f"left out, as no network memorises in time: p = {_and(left)}")
+        parts.append(f"left out, as no network memorises in time: p = {listed_and(left)}")
     return judged, "; ".join(parts)
 
 
@@ -694,7 +694,7 @@ def _overlap_med(records: Records) -> Verdict:
     )  # fmt: skip
 
 
-def _speeds(record: xr.Dataset, fast: str, slow: str) -> dict[float, float]:
+def speeds(record: xr.Dataset, fast: str, slow: str) -> dict[float, float]:
     """alpha -> median t_0.5 of one start over that of another; nan if neither got there."""
     found = {}
     for alpha in sorted({float(one) for one in record.train_fraction.values}, reverse=True):
@@ -719,7 +719,7 @@ def _faster(found: dict[float, float], more: str = "") -> Verdict:
     """Whether every ratio is at most 0.65; a fraction at which neither start gets there says nothing."""
     known = [value for value in found.values() if not np.isnan(value)]
     left = [f"α = {alpha:g}" for alpha, value in found.items() if np.isnan(value)]
-    note = f"left out, as neither start gets there: {_and(left)}" if left else ""
+    note = f"left out, as neither start gets there: {listed_and(left)}" if left else ""
     if not known:
         return untested("neither start gets to 0.5 at any fraction", note)
     held = [value <= 0.65 for value in known]
@@ -737,7 +737,7 @@ def _faster(found: dict[float, float], more: str = "") -> Verdict:
     needs=("toeplitz",),
 )
 def _fig20_faster(records: Records) -> Verdict:
-    return _faster(_speeds(records["toeplitz"], "toeplitz", "gaussian"))
+    return _faster(speeds(records["toeplitz"], "toeplitz", "gaussian"))
 
 
 @claim(
@@ -750,9 +750,9 @@ def _fig20_faster(records: Records) -> Verdict:
     needs=("toeplitz",),
 )
 def _fig20_structure(records: Records) -> Verdict:
-    scale = _speeds(records["toeplitz"], "matched", "gaussian")
+    scale = speeds(records["toeplitz"], "matched", "gaussian")
     return _faster(
-        _speeds(records["toeplitz"], "toeplitz", "matched"), f"; the matched start against the random: {_ratios(scale)}"
+        speeds(records["toeplitz"], "toeplitz", "matched"), f"; the matched start against the random: {_ratios(scale)}"
     )
 
 
@@ -912,7 +912,7 @@ def _operation(records: Records, name: str) -> xr.Dataset:
 RECIPE = ("f", "p", "d_model", "train_fraction", "steps")  # what tells the runs of figures 12 to 19 apart
 
 
-def _trainings(records: Records, names: Sequence[str]) -> dict[tuple[str, ...], xr.Dataset]:
+def figure_trainings(records: Records, names: Sequence[str]) -> dict[tuple[str, ...], xr.Dataset]:
     """Figures that have runs -> these, with figures of one and the same training together."""
     found: dict[tuple[object, ...], list[str]] = {}
     for name in names:
@@ -922,14 +922,14 @@ def _trainings(records: Records, names: Sequence[str]) -> dict[tuple[str, ...], 
     return {tuple(figures): _operation(records, figures[0]) for figures in found.values()}
 
 
-def _figs(names: Sequence[str]) -> str:
+def figs(names: Sequence[str]) -> str:
     numbers = [name.removeprefix("fig") for name in names]
-    return f"Fig{'s' if len(numbers) > 1 else '.'} {_and(numbers)}"
+    return f"Fig{'s' if len(numbers) > 1 else '.'} {listed_and(numbers)}"
 
 
-def _shared(trainings: dict[tuple[str, ...], xr.Dataset]) -> str:
+def one_training(trainings: dict[tuple[str, ...], xr.Dataset]) -> str:
     """Which figures rest on one training, as a note."""
-    return "; ".join(f"{_figs(names)} are one and the same training here" for names in trainings if len(names) > 1)
+    return "; ".join(f"{figs(names)} are one and the same training here" for names in trainings if len(names) > 1)
 
 
 def _operation_claims(name: str, words: str) -> None:
@@ -946,8 +946,8 @@ def _operation_claims(name: str, words: str) -> None:
         runs = _operation(records, name)
         if not runs.sizes["run"]:
             return untested("left out at these parameters")
-        same = {names: one for names, one in _trainings(records, list(OPERATIONS)).items() if name in names}
-        note = _shared(same)
+        same = {names: one for names, one in figure_trainings(records, list(OPERATIONS)).items() if name in names}
+        note = one_training(same)
         if not _memorises(runs):
             return untested("no network memorises in time", note)
         found, signs = _tracked(runs, "correlation"), _tracked(runs, "agreement")
@@ -994,17 +994,17 @@ def _fig12(records: Records) -> Verdict:
 )
 def _fig16(records: Records) -> Verdict:
     told, below, answered = [], [], []
-    trainings = _trainings(records, ("fig16", "fig17", "fig18"))
+    trainings = figure_trainings(records, ("fig16", "fig17", "fig18"))
     for names, runs in trainings.items():
         share, top = median(studies.own_share(runs)), median(studies.best(runs))
         mirrored = median(studies.settled(runs, "accuracy_mirrored"))
         below.append(top <= share + 0.1)
         answered.append(mirrored >= 0.9)
-        told.append(f"{_figs(names)}: {number(top)} against {number(share)}, mirrored pairs {number(mirrored)}")
+        told.append(f"{figs(names)}: {number(top)} against {number(share)}, mirrored pairs {number(mirrored)}")
     if not told:
         return untested("left out at these parameters")
     return Verdict(
-        outcome(*below, *answered), "; ".join(told), n=_seeds(records["operations"]), note=_shared(trainings)
+        outcome(*below, *answered), "; ".join(told), n=_seeds(records["operations"]), note=one_training(trainings)
     )
 
 
@@ -1028,7 +1028,7 @@ def _fig13(records: Records) -> Verdict:
         wanted = max(0.9, min(share + 0.05, 0.999))
         held.append(top >= wanted)
         told.append(
-            f"{_figs([name])}: {number(top)} of {number(wanted)}, t_0.9 {at_step(never_median(reached(runs, 0.9)))}, "
+            f"{figs([name])}: {number(top)} of {number(wanted)}, t_0.9 {at_step(never_median(reached(runs, 0.9)))}, "
             f"symmetries {number(share)}"
         )
     if not told:

@@ -284,6 +284,37 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(variables, coords, {"p": len(mask), "scale": record.attrs["scale"]})
 
 
+def rival_errors(study: xr.Dataset) -> dict[str, dict[str, dict[str, float]]]:
+    """How far three explanations of Table 1 are from our U and from the paper's: whose -> rule -> rows -> points (rms).
+
+    The distance of coverage was fitted to the paper's squares (see `reach`), the constant share to all rows of its
+    own target; mirrors have nothing to fit. nan where no row has a U.
+    """
+    ours = np.array([measures.median(row) for row in study.U.values])
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for whose, target in (("our", ours), ("the paper's", study.paper_U.values)):
+        known = np.isfinite(target)
+        predicted = {
+            f"coverage within {reach(study.attrs['p'])}": study.coverage.median("seed").values,
+            "mirrors alone": study.mirror.median("seed").values,
+        }
+        if known.any():
+            right, _ = theory.constant_hole_accuracy(study.share.values[known], target[known])
+            predicted[f"{100 * right:.0f} % of every hole"] = 1 - study.share.values * (1 - right)
+        found[whose] = {
+            name: {
+                words: float(100 * np.sqrt(np.mean(np.square(values - target)[chosen]))) if chosen.any() else np.nan
+                for words, chosen in (
+                    ("squares", known & (study.kind.values == "square")),
+                    ("strips", known & (study.kind.values == "strip")),
+                    ("all rows", known),
+                )
+            }
+            for name, values in predicted.items()
+        }
+    return found
+
+
 def two_vocabularies(record: xr.Dataset) -> xr.Dataset:
     """Earlier appendix F: sizes of the two operands' embeddings at each snapshot of the first run.
 

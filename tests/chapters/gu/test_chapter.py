@@ -524,8 +524,18 @@ def test_tables_work_with_all_records_and_with_none_but_the_theory(tiny_records)
     assert "not trained here" not in tables.fragile(tiny_records).markup
     found = tables.table_1(tiny_records)
     assert isinstance(found, Table) and "square&nbsp;2" in found.markup
-    assert "no record" in tables.table_1(bare).markup
+    assert "inside, not" in tables.places(tiny_records).markup and "All rows" in tables.rivals(tiny_records).markup
+    for table in (tables.table_1, tables.places, tables.rivals):
+        assert "no record" in table(bare).markup
     assert "M6" in tables.forms(tiny_records).markup
+
+
+def test_evidence_is_whole(tiny_records):
+    cells = re.findall('data-label="Evidence">(.*?)</td>', tables.fragile(tiny_records).markup)
+    assert len(cells) > 8
+    for cell in cells:
+        assert not re.search(r"(\b(of|for|in|to|at|and|with|is)|[,;:=])\s*$", cell), cell
+    assert any(cell.endswith("of 2 runs") for cell in cells)
 
 
 # --- parameters ---------------------------------------------------------------------------------------------
