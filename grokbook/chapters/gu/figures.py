@@ -711,7 +711,7 @@ def special(records: Records) -> Figure:
         Line2D([], [], color=INK, marker="o", ms=4, lw=2.2),
         Line2D([], [], color=INK, marker="o", ms=4, mfc="none", lw=2.2, ls=":"),
     )
-    words = ["the paper's sizes, median", "small stand-ins, median"]
+    words = ["the paper's sizes, median", "other sizes (stand-ins), median"]
     figure.legend(kinds_of_run, words, loc="outside lower center", ncols=2, handlelength=2.4)
     return figure
 

@@ -100,6 +100,51 @@ def test_every_run_of_the_chapter_has_its_dots(tiny_records):
     assert {text.get_text() for text in legend.get_texts()} == set(figures.FAMILIES.values())
 
 
+def test_runs_at_the_papers_sizes_are_filled_and_told_apart(tiny_records):
+    study = tiny_records["special"].copy(deep=True)
+    study["correlation"][:], study["agreement"][:] = 0.5, 0.7
+    paper = np.arange(study.sizes["run"]) < 3
+    study["as_paper"] = ("run", paper)
+    study["correlation"].loc[{"measure": "total_norm"}] = 0.2
+    text = SENTENCES["special"].write({"special": study})
+    assert "Over the 3 runs at the paper's sizes" in text and f"Over the {(~paper).sum()} runs at other sizes" in text
+    assert "by rank correlation permuted MED and R; by sign of increments permuted MED, R and W" in text
+    dots = [line for line in figures.special({"special": study}).axes[0].get_lines() if line.get_marker() == "o"]
+    filled = sum(np.isfinite(line.get_ydata()).sum() for line in dots if line.get_markerfacecolor() != "none")
+    assert filled == 3 * study.sizes["measure"]
+
+
+def test_a_strip_without_a_ceiling_breaks_the_line_and_is_not_the_one_mapped(tiny_records):
+    record = tiny_records["holes"].copy(deep=True)
+    record["train_accuracy"][:] = 1.0
+    record["train_accuracy"][{"run": np.flatnonzero(record.label.values == "strip 3")}] = 0.5
+    assert record.label.values[figures._middle(record, "strip")] == "strip 2"
+    study = tiny_records["table_1"].copy(deep=True)
+    study["U"][:] = 0.5
+    study["U"].loc[{"row": "strip 3"}] = np.nan
+    strips = figures.holes({"table_1": study}).axes[1]
+    (line,) = [one for one in strips.get_lines() if one.get_label() == "trained (U)"]
+    assert np.isnan(line.get_ydata()).tolist() == [False, True]
+
+
+def test_the_run_shown_knows_half_at_the_median_time(tiny_records):
+    record = xr.Dataset(
+        {"test_accuracy": (("run", "step"), [[0, 0, 0.6], [0, 0, 0], [0.6, 1, 1]])}, {"step": [0, 10, 20]}
+    )
+    assert figures.middle_run(record) == 0
+
+
+def test_explanations_of_table_1_are_measured_against_both_ceilings():
+    found = holes()
+    exact = found.U.values
+    found = found.assign_coords(share=("row", np.full(len(exact), 0.5))).assign(
+        coverage=(("row", "seed"), exact), mirror=(("row", "seed"), exact - 0.1)
+    )
+    errors = studies.rival_errors(found)["our"]
+    assert errors["coverage within 12"]["all rows"] == pytest.approx(0)
+    assert errors["mirrors alone"]["strips"] == pytest.approx(10)
+
+
 @pytest.mark.parametrize("kind", ["square", "strip"])
 def test_holes_of_one_kind_can_be_drawn(kind, tiny_records):
     record = select(tiny_records["holes"], hole=kind)
