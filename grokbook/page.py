@@ -170,10 +170,10 @@ class Page(Mapping[str, xr.Dataset]):
     def _scale(self, name: str) -> str:
         if self[name].attrs.get("scale") != "reduced":
             return ""
-        full = settings(self.experiments[name].runs)
-        return (
-            f' <span class="verdict reduced">reduced</span> The full setting is {full}; `{self.command(name)}` runs it.'
-        )
+        *alike, has = describe(self[name]).split("; ")
+        *settled, wanted = settings(self.experiments[name].runs).split("; ")
+        full = f"has {wanted}" if alike == settled and has != wanted else f"is {'; '.join((*settled, wanted))}"
+        return f' <span class="verdict reduced">reduced</span> The full setting {full}; `{self.command(name)}` runs it.'
 
     def claims(self, *ids: str, caption: str) -> claims_module.Table:
         """A table of claims with their verdicts; what was judged is kept for the summary."""
@@ -234,7 +234,10 @@ class Page(Mapping[str, xr.Dataset]):
         rows = []
         for name in self.experiments:
             record = self.get(name, None)
-            shown, command = _breakable(name), f"<code>{_breakable(self.command(name))}</code>"
+            command = self.command(name)
+            if record is not None and record.attrs["scale"] == "reduced" and command.startswith("python"):
+                command += " --reduced"  # what makes this record
+            shown, command = _breakable(name), f"<code>{_breakable(command)}</code>"
             if record is None:
                 rows.append([shown, self.sources[name], "–", "–", "–", "–", "–", "–", command])
                 continue
@@ -272,20 +275,29 @@ def settings(runs: Sequence[Any]) -> str:
     return _phrase({name: np.array(values) for name, values in coordinates(runs).items()})
 
 
-SIZES = {"p": "p", "width": "N", "d_model": "d", "heads": "H", "train_fraction": "α", "train_size": "n"}
+SIZES = {
+    "p": "p", "width": "N", "d_model": "d", "heads": "H", "offset": "k", "train_fraction": "α", "train_size": "n",
+}  # fmt: skip
 
 
 def _phrase(columns: Mapping[str, Any]) -> str:
     words = [f"{symbol} = {_values(columns[name])}" for name, symbol in SIZES.items() if name in columns]
+    labels, functions = (list(dict.fromkeys(np.asarray(columns.get(name, [])).tolist())) for name in ("label", "f"))
+    if all(functions) and functions != labels:
+        words[1:1] = [f"f = {', '.join(map(_starless, functions))}"] if functions else []
     alike: dict[str, list[str]] = {}  # how conditions were trained -> their labels
-    for label in dict.fromkeys(columns["label"].tolist()):
+    for label in labels:
         here = {name: values[columns["label"] == label] for name, values in columns.items()}
-        written = label.replace("**", "^").replace("*", " · ")  # stars are Markdown's
-        alike.setdefault(", ".join(_training(here)), []).append(written)
+        alike.setdefault(", ".join(_training(here)), []).append(_starless(label))
     trained = [f"{', '.join(labels)} ({how})" if any(labels) else how for how, labels in alike.items()]
     seeds, runs = len(np.unique(columns["seed"])), len(columns["seed"])
     counted = f"{seeds} seed{'s' if seeds > 1 else ''}" + (f", {runs} networks in all" if runs != seeds else "")
     return "; ".join([", ".join(words), *trained, counted])
+
+
+def _starless(words: str) -> str:
+    """A function of n and m without stars, which are Markdown's."""
+    return words.replace("**", "^").replace("*", " · ")
 
 
 def _training(columns: Mapping[str, Any]) -> list[str]:
@@ -308,7 +320,8 @@ def _training(columns: Mapping[str, Any]) -> list[str]:
 
 def _values(values: Any) -> str:
     """One value, a few, or their range."""
-    distinct = np.unique(values)
+    distinct = list(dict.fromkeys(np.asarray(values).tolist()))  # in the order of their conditions
+    distinct = distinct if len(distinct) <= 3 else sorted(distinct)
     shown = [f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" for value in distinct]
     return ", ".join(shown) if len(shown) <= 3 else f"{shown[0]} to {shown[-1]} ({len(shown)} values)"
 

@@ -146,7 +146,7 @@ def test_figures_are_written_only_where_a_folder_is_named(make, tmp_path, monkey
 
 def test_what_was_run_is_read_off_the_record(make):
     text = make().ran("curves").text
-    for part in ("p = 5", "N = 6", "α = 0.5", "GD (4 steps, lr 0.1", "2 seeds"):
+    for part in ("p = 5", "f = n + m", "N = 6", "α = 0.5", "GD (4 steps, lr 0.1", "2 seeds"):
         assert part in text
 
 
@@ -200,4 +200,21 @@ def test_the_records_table_names_source_hash_and_command(make):
 def test_values_are_shown_one_by_one_or_as_a_range():
     assert page._values([500]) == "500"
     assert page._values([0.2, 0.4]) == "0.2, 0.4"
-    assert page._values([1, 2, 3, 4]) == "1 to 4 (4 values)"
+    assert page._values([3, 4, 1, 2]) == "1 to 4 (4 values)"
+
+
+def test_few_values_keep_the_order_of_their_conditions():
+    assert page._values([6_000, 4_000, 3_000, 6_000]) == "6,000, 4,000, 3,000"
+
+
+def test_a_record_that_lacks_only_seeds_says_no_more_than_that(make):
+    options = {
+        "otherwise": {"curves": dataclasses.replace(experiment(seeds=1), scale="reduced")},
+        "cost": lambda one: float(len(one.runs)),
+        "budget": 1.0,
+    }
+    make(**options)["curves"]
+    here = make(**options, committed=["curves"])
+    text = here.ran("curves").text
+    assert "1 seed." in text and "The full setting has 2 seeds;" in text and text.count("p = 5") == 1
+    assert "train test/<wbr>curves --reduced" in here.records_table().markup

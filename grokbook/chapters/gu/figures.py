@@ -283,7 +283,9 @@ def holes(records: Records) -> Figure:
     for (top, bottom), kind, size in zip(axes.T, ("square", "strip"), "kt", strict=True):
         rows = _rows(study, kind)
         x = rows["size"].values
-        plotting.dots(top, x, rows.U.values.T, color=ORANGE, label="trained (U)")
+        plotting.dots(top, x, rows.U.values.T, color=ORANGE, style="none")
+        middle = [median(row) for row in rows.U.values]  # a line that stops where a row has no U
+        top.plot(x, middle, "o-", color=ORANGE, ms=4.5, mew=0, lw=1.5, label="trained (U)", zorder=3)
         top.plot(x, rows.paper_U, "D", color=INK, ms=4.5, mfc="white", label="paper", zorder=4)
         for name, style, label in (
             ("coverage", "--", f"coverage within {studies.reach(study.attrs['p'])}"),
@@ -373,8 +375,10 @@ def hole_maps(records: Records) -> Figure:
 
 
 def _middle(record: xr.Dataset, kind: str) -> int:
-    """A run of the first seed with a hole of middle size."""
+    """A run of the first seed with a hole of middle size, among those that memorise if any do."""
     runs = np.flatnonzero((record.hole.values == kind) & (record.seed.values == record.seed.values.min()))
+    fitted = runs[np.isfinite(studies.fitted(record)[runs])]
+    runs = fitted if len(fitted) else runs
     return int(runs[np.argsort(record["size"].values[runs])[len(runs) // 2]])
 
 
@@ -382,7 +386,7 @@ def _middle(record: xr.Dataset, kind: str) -> int:
 def fractions(records: Records) -> Figure:
     """Fig. 4: x^2 + xy + y^2 at growing training fractions, and where the right answers are."""
     record = records["fractions"]
-    p, f = int(record.p.values[0]), str(record.f.values[0])
+    f = str(record.f.values[0])
     groups = list(conditions(record))
     figure = Figure(figsize=(plotting.WIDTH, 5.0), layout="constrained")
     grid = figure.add_gridspec(2, 2)
@@ -402,7 +406,7 @@ def fractions(records: Records) -> Figure:
     table = _by_seed(groups, tops)
     plotting.dots(share, alphas, table, color=ORANGE, label="best accuracy A")
     plotting.dots(share, alphas, table * (1 - alphas), color=BLUE, label="A (1 − α)", marker="s")
-    known = np.array([studies.symmetry_share(f, p, alpha, ["mirror"]) for alpha in alphas])
+    known = np.array([median(studies.own_share(runs)) for _, runs in groups])
     share.plot(alphas, known, ":", color=PURPLE, lw=2, label="mirrors only")
     share.plot(alphas, known * (1 - alphas), ":", color=PURPLE, lw=2)
     plotting.fraction_axis(share, "")
@@ -478,6 +482,8 @@ def widths(records: Records) -> Figure:
             _curve(ax, runs, "test_accuracy", color=color, label=label)
         plotting.fraction_axis(ax, "test accuracy" if ax is axes[0] else "")
         ax.set_title(f"p = {int(record.p.values[0])}, k = {int(record.offset.values[0])}")
+        if share := studies.on_plateau(record):
+            plotting.level(ax, share, "mirrors alone", color=PURPLE, x=0.02)
         _steps_axis(ax)
         plotting.legend(ax, loc="upper left")
     return figure
@@ -520,9 +526,10 @@ def operations(records: Records) -> Figure:
         f, alpha, d = str(record.f.values[0]), float(record.train_fraction.values[0]), int(record.d_model.values[0])
         _accuracies(ax, record)
         ax.set_ylabel("")
-        known = studies.symmetry_share(f, int(record.p.values[0]), alpha)
-        if known:
-            plotting.level(ax, known, color=PURPLE)
+        every, mirrors = median(studies.own_share(record, None)), median(studies.own_share(record))
+        plotting.level(ax, every, color=PURPLE)
+        if studies.KEPT.get(f, ("mirror",))[0] == "mirror":
+            ax.axhline(mirrors, color=PURPLE, ls=":", lw=1.4, zorder=1.5)
         twin = ax.twinx()
         twin.grid(False)
         twin.spines["right"].set_visible(True)
@@ -540,9 +547,10 @@ def operations(records: Records) -> Figure:
         ax.set_axis_off()
     lines = [
         Line2D([], [], color=TRAIN), Line2D([], [], color=TEST), Line2D([], [], color=MED),
-        Line2D([], [], color=PURPLE, ls="--"),
+        Line2D([], [], color=PURPLE, ls="--"), Line2D([], [], color=PURPLE, ls=":"),
     ]  # fmt: skip
-    figure.legend(lines, ["train", "test", "MED (right)", "symmetries only"], loc="outside upper center", ncols=4)
+    names = ["train", "test", "MED (right)", "all symmetries", "mirrors only"]
+    figure.legend(lines, names, loc="outside upper center", ncols=5, columnspacing=1.0)
     return figure
 
 
@@ -577,6 +585,8 @@ def seeds_apart(records: Records) -> Figure:
             ax.plot(shown.step, values, color=_shade(i, runs.sizes["run"]), lw=1.3)
         plotting.fraction_axis(ax, "test accuracy" if ax is axes[0] else "")
         ax.set_title("weights and split differ" if label == "own split" else "one split, weights differ")
+        if share := studies.on_plateau(runs):
+            plotting.level(ax, share, "mirrors alone", color=PURPLE, x=0.02)
         _steps_axis(ax)
     return figure
 
@@ -669,6 +679,7 @@ def special(records: Records) -> Figure:
     figure, (axes,) = plotting.panels(1, 2, height=0.55 + 0.42 * len(names), sharey=True)
     families = [FAMILIES.get(str(name), str(name)) for name in study.experiment.values]
     kinds = list(dict.fromkeys(families))
+    full = study.as_paper.values
     draw = np.random.default_rng(0)
     for ax, kind, title in (
         (axes[0], "correlation", "rank correlation"),
@@ -679,9 +690,15 @@ def special(records: Records) -> Figure:
             jitter = draw.uniform(-0.27, 0.27, len(values))
             for family, color in zip(kinds, (*SERIES, SKY), strict=False):
                 here = np.array(families) == family
-                label = family if row == 0 and kind == "correlation" else None
-                ax.plot(values[here], row + jitter[here], "o", ms=3.4, mew=0, alpha=0.75, color=color, label=label)
-            ax.plot([median(values)] * 2, [row - 0.36, row + 0.36], color=INK, lw=2.2, zorder=4)
+                for group, fill in ((full, color), (~full, "none")):
+                    both = here & group
+                    ax.plot(values[both], row + jitter[both], "o", ms=3.4, mew=0.8, mfc=fill, alpha=0.75, color=color)
+                if row == 0 and kind == "correlation":
+                    ax.plot([], [], "o", ms=4, color=color, label=family)
+            for group, style in ((full, "-"), (~full, ":")):
+                if np.isfinite(values[group]).any():
+                    bar = [median(values[group])] * 2, [row - 0.38, row + 0.38]
+                    ax.plot(*bar, style, color=INK, lw=2.2, zorder=4, solid_capstyle="butt")
         ax.set_title(title)
         ax.axvline(0 if kind == "correlation" else 0.5, color=FAINT, lw=1)
         ax.set_xlim(-1.04 if kind == "correlation" else -0.04, 1.04)
@@ -690,6 +707,12 @@ def special(records: Records) -> Figure:
     axes[0].set_xlabel("Spearman, with test loss")
     axes[1].set_xlabel("share of increments")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, handletextpad=0.1)
+    kinds_of_run = (
+        Line2D([], [], color=INK, marker="o", ms=4, lw=2.2),
+        Line2D([], [], color=INK, marker="o", ms=4, mfc="none", lw=2.2, ls=":"),
+    )
+    words = ["the paper's sizes, median", "other sizes (stand-ins), median"]
+    figure.legend(kinds_of_run, words, loc="outside lower center", ncols=2, handlelength=2.4)
     return figure
 
 
@@ -728,7 +751,9 @@ def coverage(records: Records) -> Figure:
             color=BLUE,
             label=f"one left, {surface}",
         )
-    right.plot(study.k, study.most.sel(surface="grid"), "-", marker="^", ms=4, color=ORANGE, label="all, 95 %, grid")
+    for name, color, marker, chance in (("half", GREEN, "s", 50), ("most", ORANGE, "^", 95)):
+        values = study[name].sel(surface="grid")
+        right.plot(study.k, values, "-", marker=marker, ms=4, color=color, label=f"all, {chance} %, grid")
     right.axhline(1, color=FAINT, lw=1)
     right.set_ylim(0, 2)
     right.set_xticks(study.k)
@@ -805,7 +830,7 @@ FLOW_STARTS = np.stack(np.meshgrid(*[np.linspace(0.1, 0.9, 5)] * 3, indexing="ij
 def flow(records: Records) -> Figure:
     """Fig. 8: the flow from a grid of starts, and how far from (1, 1, 1) trajectories end."""
     study = records["flow"]
-    figure = Figure(figsize=(plotting.WIDTH, 3.3), layout="constrained")
+    figure = Figure(figsize=(plotting.WIDTH, 3.5), layout="constrained")
     grid = figure.add_gridspec(1, 2, width_ratios=(1.5, 1))
     cube = figure.add_subplot(grid[0], projection="3d")
     _cube(cube)
@@ -813,9 +838,13 @@ def flow(records: Records) -> Figure:
     distance = np.linalg.norm(paths[-1] - 1, axis=1)
     import matplotlib
 
-    colors = matplotlib.colormaps["viridis"](distance / distance.max())
+    scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(0, distance.max()), "viridis_r")
+    cube.computed_zorder = False  # else lines hide the point that they should meet in
     for i in range(len(FLOW_STARTS)):
-        cube.plot(*paths[:, i].T, color=colors[i], lw=0.8, alpha=0.85)
+        cube.plot(*paths[:, i].T, color=scale.to_rgba(distance[i]), lw=0.8, alpha=0.85)
+    cube.scatter([1], [1], [1], color=RED, ec="white", lw=0.8, s=42, depthshade=False, zorder=10)
+    bar = figure.colorbar(scale, ax=cube, location="bottom", shrink=0.75, aspect=28, pad=0.02)
+    bar.set_label("distance of the end from (1, 1, 1)")
     cube.set_title("a  trajectories")
     histogram = figure.add_subplot(grid[1])
     histogram.hist(study.distance.values, bins=30, color=BLUE, lw=0)
@@ -882,7 +911,7 @@ def hole_frame(
     p: int, kind: str, size: int, train_fraction: float, predicted: xr.Dataset, record: xr.Dataset | None
 ) -> Figure:
     """One frame of the slider over the hole: the training set, and what is predicted and trained at each size."""
-    figure, ((mask, right),) = plotting.panels(1, 2, height=2.5, width=5.4, gridspec_kw={"width_ratios": (1, 1.2)})
+    figure, ((mask, right),) = plotting.panels(1, 2, height=2.8, width=5.4, gridspec_kw={"width_ratios": (1, 1.2)})
     trained = theory.draw_training_mask(p, train_fraction, holed=theory.hole(kind, p, size), generator=0)
     _mask(mask, trained, f"{kind} {size}")
     of = predicted.sel(kind=kind)
@@ -902,7 +931,8 @@ def hole_frame(
     right.axvline(size, color=INK, lw=1.1)
     plotting.fraction_axis(right, "test accuracy")
     right.set_xlabel("size of the hole")
-    plotting.legend(right, loc="lower left", fontsize=8.5)
+    handles = right.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=8.5, columnspacing=1.2)
     return figure
 
 
@@ -930,6 +960,12 @@ def hole_predictions(p: int, train_fraction: float, sizes: Sequence[int]) -> xr.
         {"coverage": (("kind", "size"), values[0]), "mirror": (("kind", "size"), values[1])},
         {"kind": list(theory.HOLES), "size": list(sizes)},
     )
+
+
+def middle_run(record: xr.Dataset) -> int:
+    """The run that knows half of its test set at the median time, the earlier of two."""
+    times = np.nan_to_num(studies.reached(record, 0.5), nan=np.inf)
+    return int(np.argsort(times, kind="stable")[(len(times) - 1) // 2])
 
 
 def embedding_plane(record: xr.Dataset, run: int = 0) -> tuple[np.ndarray, int]:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import xarray as xr
 
 from grokbook.chapters.gu import studies, theory
-from grokbook.chapters.gu.claims import at_step
-from grokbook.chapters.gu.studies import last, reached
+from grokbook.chapters.gu.claims import (
+    CLAIMS,
+    OPERATIONS,
+    RIVALS,
+    at_step,
+    figs,
+    figure_trainings,
+    listed_and,
+    one_training,
+    speeds,
+)
+from grokbook.chapters.gu.studies import MADE_OF, last, reached
 from grokbook.claims import Records, Sentence, number, percent
 from grokbook.measures import median, never_median
-from grokbook.records import select
+from grokbook.records import conditions, select
 
 
 def base(records: Records) -> str:
@@ -52,67 +65,79 @@ def relabelled(records: Records) -> str:
         values.append(float(last(record, "med_M1")[run]))
         found.append(f"{number(min(values))} to {number(max(values))}")
     return (
-        "So the number that MED gives one and the same trained network depends on what its residues are called. "
+        "The number that MED gives one and the same trained network depends on what its residues are called. "
         "For the "
         "six ways of naming them that were logged it ends at " + ", ".join(found) + " (one range a seed)."
     )
 
 
-def special(records: Records) -> str:
-    """Beside the comparison of trackers: medians, and who wins how often."""
-    study = records["special"]
-    table = study.correlation
-    known = np.isfinite(table.sel(measure="med_M1").values)
-    med = table.sel(measure="med_M1").values[known]
-    beaten = {
-        name: int((table.sel(measure=name).values[known] >= med).sum()) for name in ("med_permuted", "total_norm")
+SHORT = {"med_M1": "MED", "med_permuted": "permuted MED", "embedding_norm": "R", "total_norm": "W"}
+
+
+def _groups(study: xr.Dataset) -> dict[str, xr.Dataset]:
+    """The runs that fitted their training set, at the paper's sizes and at others; only groups with runs."""
+    known = np.isfinite(study.correlation.sel(measure="med_M1").values)
+    parts = {
+        "at the paper's sizes": known & study.as_paper.values,
+        "at other sizes (stand-ins)": known & ~study.as_paper.values,
     }
-    negative = int((med < 0).sum())
-    medians = ", ".join(
-        f"{number(median(table.sel(measure=name).values))} for {words}"
-        for name, words in (
-            ("med_M1", "MED"),
-            ("med_permuted", "permuted MED"),
-            ("embedding_norm", "R"),
-            ("total_norm", "W"),
+    return {words: study.isel(run=np.flatnonzero(runs)) for words, runs in parts.items() if runs.any()}
+
+
+def _medians(table: xr.DataArray) -> dict[str, float]:
+    return {name: median(table.sel(measure=name).values) for name in SHORT}
+
+
+def special(records: Records) -> str:
+    """Beside the comparison of trackers: both measures, apart at the paper's sizes and in stand-ins."""
+    told = []
+    for words, runs in _groups(records["special"]).items():
+        rank, sign = (
+            ", ".join(f"{number(value)} for {SHORT[name]}" for name, value in _medians(runs[kind]).items())
+            for kind in ("correlation", "agreement")
         )
-    )
-    return (
-        f"Over {known.sum()} runs that fitted their training set the median rank correlations with the test loss are "
-        f"{medians}. MED's is negative in {negative} of them, so that it falls while the loss rises or rises while "
-        "it falls. The same "
-        f"number with permuted residues does at least as well in {beaten['med_permuted']}, the plain norm of all "
-        "weights in "
-        f"{beaten['total_norm']}."
-    )
+        med = runs.correlation.sel(measure="med_M1").values
+        told.append(
+            f"Over the {runs.sizes['run']} runs {words} that fitted their training set the median rank correlations "
+            f"with the test loss are {rank}; MED's is negative in {int((med < 0).sum())}. The median shares of "
+            f"increments with the sign of the loss's are {sign}."
+        )
+    return " ".join([*told, apart(records)])
+
+
+def apart(records: Records, most: int = 2) -> str:
+    """What follows for the first groups: which controls do as well as MED, to within the margin of the claims."""
+    told = []
+    for words, runs in list(_groups(records["special"]).items())[:most]:
+        close = {}
+        for kind, measure in (("correlation", "rank correlation"), ("agreement", "sign of increments")):
+            found = _medians(runs[kind])
+            close[measure] = [SHORT[name] for name in RIVALS if found[name] > found["med_M1"] - 0.05]
+        names = "; ".join(f"by {measure} {listed_and(who) if who else 'none'}" for measure, who in close.items())
+        told.append(f"{words} these controls come within 0.05 of MED or do better: {names}")
+        if all("permuted MED" in who for who in close.values()):
+            told[-1] += ". Permuted MED, which knows nothing of the order of the numbers, is among them both times"
+    text = ". ".join(f"{one[0].upper()}{one[1:]}" for one in told)
+    return f"{text}."
 
 
 def rivals(records: Records) -> str:
-    """Beside Table 1: how far three explanations are from our ceilings and from the paper's."""
-    study = records["table_1"]
-    ours = np.array([median(row) for row in study.U.values])
+    """Beside the table of rivals: which comes closest to our ceilings and to the paper's."""
     told = []
-    for whose, target in (("ours", ours), ("the paper's", study.paper_U.values)):
-        fits = []
-        known = np.isfinite(target)
-        if not known.any():
-            continue
-        for name, words in (
-            ("coverage", f"coverage within {studies.reach(study.attrs['p'])}"),
-            ("mirror", "mirrors alone"),
-        ):
-            predicted = study[name].median("seed").values
-            by_kind = [
-                f"{100 * np.sqrt(np.mean((predicted - target)[known & (study.kind.values == kind)] ** 2)):.1f} "
-                f"({kind}s)"
-                for kind in theory.HOLES
-                if (known & (study.kind.values == kind)).any()
-            ]
-            fits.append(f"{words} {' and '.join(by_kind)}")
-        right, error = theory.constant_hole_accuracy(study.share.values[known], target[known])
-        fits.append(f"“{percent(right)} of every hole is right” {100 * error:.1f} over all rows")
-        told.append(f"{whose}: " + ", ".join(fits))
-    return "Root mean square distance in points from U, for " + "; for ".join(told) + "."
+    for whose, rows in studies.rival_errors(records["table_1"]).items():
+        for kind in ("squares", "strips"):
+            known = {name: errors[kind] for name, errors in rows.items() if np.isfinite(errors[kind])}
+            if known:
+                best = min(known, key=lambda name: known[name])
+                told.append(f"“{best}” to {whose} {kind} ({known[best]:.1f} points)")
+    overall = [
+        errors["all rows"] for rows in studies.rival_errors(records["table_1"]).values() for errors in rows.values()
+    ]
+    least = min((value for value in overall if np.isfinite(value)), default=float("nan"))
+    if not told:
+        return "No network memorises, so that there is no ceiling to explain."
+    verdict = "no rule explains the table" if least > 5 else "one rule comes within 5 points of a whole table"
+    return f"Closest come {listed_and(told)}. Over all rows the smallest distance is {number(least)} points: {verdict}."
 
 
 def strips(records: Records) -> str:
@@ -132,8 +157,9 @@ def coverage(records: Records) -> str:
     grid = study.half.sel(surface="grid").values
     under = [int(k) for k, a, b in zip(study.k.values, grid, study.bound.values, strict=True) if a < b]
     return (
-        f"At p = {study.attrs['p']} a random training set covers everything at *less* than the bound for "
-        f"k = {', '.join(map(str, under)) or 'none'}, and needs more for the others."
+        f"At p = {study.attrs['p']} a random training set covers everything with probability one half at *less* than "
+        f"the bound for k = {', '.join(map(str, under)) or 'none'}, and needs as much or more for the others; at "
+        f"k = {int(study.k[0])} the bound is {number(float(study.bound[0]))}."
     )
 
 
@@ -156,20 +182,229 @@ def rows(records: Records) -> str:
 
 
 def fractions(records: Records) -> str:
-    """Beside Fig. 4: the shares that symmetry alone answers."""
+    """Beside Fig. 4: the shares that mirrors in the runs' own training sets answer."""
     record = records["fractions"]
-    f, p = str(record.f.values[0]), int(record.p.values[0])
-    told = []
+    told, rest = [], []
     for alpha in np.unique(record.train_fraction.values):
         runs = select(record, train_fraction=float(alpha))
-        share = studies.symmetry_share(f, p, float(alpha), ["mirror"])
+        share, top = median(studies.own_share(runs)), median(studies.best(runs))
+        told.append(f"{number(top)} at α = {alpha:g}, where {number(share)} have a trained mirror")
+        rest.append((alpha, top * (1 - alpha), share * (1 - alpha)))
+    products = listed_and(
+        f"{number(ours)} at α = {alpha:g} ({number(mirrors)} by mirrors)" for alpha, ours, mirrors in rest
+    )
+    text = f"The best test accuracies are {'; '.join(told)}. A (1 − α) is {products}"
+    if max(abs(ours - mirrors) for _, ours, mirrors in rest) < 0.05:
+        text += ": it stays where α (1 − α) stays and falls where that falls, as mirrors predict"
+    return f"{text}."
+
+
+def dnn(records: Records) -> str:
+    """Beside the network with two hidden layers: both functions at every fraction."""
+    told = []
+    for f, runs in conditions(records["dnn"]):
+        tops = [
+            f"{number(median(studies.best(select(runs, train_fraction=float(alpha)))))} at α = {alpha:g}"
+            for alpha in np.unique(runs.train_fraction.values)
+        ]
+        told.append(f"{', '.join(tops)} on {studies.pretty(f)}")
+    return f"Its best test accuracies are {'; '.join(told)}."
+
+
+def overlap(records: Records) -> str:
+    """Beside the earlier Fig. 3: who gets to one half, and where the others end."""
+    record = records["overlap"]
+    times = {label: never_median(reached(runs, 0.5)) for label, runs in conditions(record)}
+    final = {label: median(last(runs, "test_accuracy")) for label, runs in conditions(record)}
+    got = [f"step {number(time)} at {label}" for label, time in times.items() if np.isfinite(time)]
+    late = [f"{label} ({number(final[label])} at the end)" for label, time in times.items() if not np.isfinite(time)]
+    told = [f"Half of the test set is known at {listed_and(got)}" if got else ""]
+    told += [f"within {number(float(record.step[-1]))} steps never at {listed_and(late)}" if late else ""]
+    text = "; ".join(filter(None, told))
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def toeplitz(records: Records) -> str:
+    """Beside Fig. 20: what the structured start saves, and what its control does."""
+    record = records["toeplitz"]
+    gains = {start: speeds(record, start, "gaussian") for start in ("toeplitz", "matched")}
+    known = [alpha for alpha, ratio in gains["toeplitz"].items() if np.isfinite(ratio)]
+    if not known:
+        return "No comparison: at no fraction do both the Toeplitz and the random start know half of the test set."
+    told = [
+        f"{gains['toeplitz'][alpha]:.2f} (Toeplitz) and {gains['matched'][alpha]:.2f} (matched) at α = {alpha:g}"
+        for alpha in known
+    ]
+    text = f"Steps to half of the test set, as a share of those of the random start: {'; '.join(told)}."
+    apart_ = speeds(record, "toeplitz", "matched")
+    saves = [f"{apart_[alpha]:.2f} at α = {alpha:g}" for alpha in known if np.isfinite(apart_[alpha])]
+    return text + (f" Of the matched start's steps the Toeplitz start needs {listed_and(saves)}." if saves else "")
+
+
+def layers(records: Records) -> str:
+    """Beside Fig. 2: what depth does to accuracy, its oscillation and MED."""
+    found = list(conditions(records["layers"]))
+    told = ", ".join(f"{number(median(studies.best(runs)))} with {label}" for label, runs in found)
+    ends = [median(studies.settled(runs, "med_M1")) for _, runs in found]
+    falls = all(a > b for a, b in pairwise(ends))
+    overfit = [
+        label for label, runs in found[1:] if median(studies.best(runs)) <= median(studies.best(found[0][1])) - 0.1
+    ]
+    lost = f"lost with {listed_and(overfit)}" if overfit else "no depth loses it here"
+    return (
+        f"The best test accuracy is {told}; {lost}. "
+        f"MED at the end {'falls with every layer' if falls else 'does not fall with every layer'}: "
+        f"{', '.join(map(number, ends))}."
+    )
+
+
+def widths(records: Records) -> str:
+    """Beside Figs 9 to 11: which width is the first to know 90 % of the test set, and which never does."""
+    told = []
+    for name, figure in (
+        ("width_apart", "9, left"), ("width_shared", "9, right"), ("width_ceiling", "10"), ("width_boundary", "11")
+    ):  # fmt: skip
+        record = records[name]
+        times = {label: never_median(reached(runs, 0.9)) for label, runs in conditions(record)}
+        first, never = min(times, key=lambda label: times[label]), [k for k, t in times.items() if not np.isfinite(t)]
+        setting = f"p = {int(record.p[0])}, k = {int(record.offset[0])}, α = {float(record.train_fraction[0]):g}"
+        best = f"{first} (step {number(times[first])})" if np.isfinite(times[first]) else "none"
         told.append(
-            f"{number(median(studies.best(runs)))} at α = {alpha:g}, where {number(share)} have a trained mirror"
+            f"in Fig. {figure} ({setting}) {best} of {listed_and(times)}"
+            + (
+                f", while {listed_and(never)} never {'does' if len(never) == 1 else 'do'}"
+                if never and best != "none"
+                else ""
+            )
         )
-    return "The best test accuracies are " + "; ".join(told) + "."
+    return "The first to know 90 % of the test set, by the median seed, is " + "; ".join(told) + "."
+
+
+def operations(records: Records) -> str:
+    """Beside Figs 12 to 19: which functions go beyond their symmetries."""
+    beyond: list[str] = []
+    within: list[str] = []
+    for names, runs in figure_trainings(records, list(OPERATIONS)).items():
+        share, top = median(studies.own_share(runs, None)), median(studies.best(runs))
+        mirrors = median(studies.own_share(runs))
+        words = f"{studies.pretty(str(runs.f.values[0]))} ({figs(names)}): {number(top)}, symmetries {number(share)}"
+        if len(names) > 1 and share != mirrors:
+            words += f", mirrors alone {number(mirrors)}"
+        (beyond if top > share + 0.05 else within).append(words)
+    shared = one_training(figure_trainings(records, list(OPERATIONS)))
+    told = [f"Beyond what symmetries answer by more than 0.05: {'; '.join(beyond) or 'none'}."]
+    told += [f"Not so: {'; '.join(within) or 'none'}."]
+    return " ".join(told) + (f" {shared}." if shared else "")
+
+
+def positions(records: Records) -> str:
+    """Beside earlier Figs 19 to 21: what the table does at each width."""
+    told = []
+    for d in np.unique(records["positions"].d_model.values):
+        runs = select(records["positions"], d_model=d)
+        given, without = (never_median(reached(select(runs, label=label), 0.5)) for label in ("with", "without"))
+        told.append(f"{at_step(given)} with and {at_step(without)} without at d = {d}")
+    return f"Half of the test set is known, by the median seed, at step {'; '.join(told)}."
+
+
+def seeds_apart(records: Records) -> str:
+    """Beside earlier Fig. 22: where seeds end, and what mirrors alone would give."""
+    record = records["seeds_apart"]
+    final, share = last(record, "test_accuracy"), studies.own_share(record)
+    near = int((np.abs(final - share) <= 0.1).sum())
+    return (
+        f"The networks end between {number(float(final.min()))} and {number(float(final.max()))}. Mirrors alone would "
+        f"answer {number(median(share))}: {near} of {len(final)} networks end within 0.1 of that."
+    )
+
+
+def diameters(records: Records) -> str:
+    """Beside earlier appendix F: how far the two vocabularies lie apart."""
+    end = studies.two_vocabularies(records["diameters"]).isel(snapshot=-1)
+    return (
+        f"The trained blocks have diameters of {number(float(end.diameter_a))} and {number(float(end.diameter_b))}, "
+        f"their union one of {number(float(end.union))}: they lie "
+        f"{'apart' if float(end.union) > float(end.diameter_a + end.diameter_b) else 'in one another'}."
+    )
+
+
+# --- the page as a whole ------------------------------------------------------------------------------------
+
+
+def results(records: Records) -> str:
+    """Under the title: what was found, in a few lines."""
+    lines = []
+    record = records["base"]
+    half, fit = never_median(reached(record, 0.5)), never_median(studies.fitted(record))
+    lines.append(
+        f"Addition is learnt late: the training pairs by step {at_step(fit)}, half of the others by step "
+        f"{at_step(half)}, {percent(median(last(record, 'test_accuracy')))} of them at the end."
+    )
+    words, runs = next(iter(_groups(records["special"]).items()), ("", None))
+    if runs is not None:
+        rank, sign = (_medians(runs[kind]) for kind in ("correlation", "agreement"))
+        lines.append(
+            f"MED follows the test loss with a rank correlation of {number(rank['med_M1'])} (median of "
+            f"{runs.sizes['run']} runs {words}), the norm of all weights with {number(rank['total_norm'])}; the sign "
+            f"of its increments is right in {number(sign['med_M1'])}, that of MED with permuted residues in "
+            f"{number(sign['med_permuted'])}."
+        )
+    table = records["table_1"]
+    lines.append(
+        f"A hole in the training set costs accuracy in the hole: its median over holes is "
+        f"{percent(median(table.outside.values))} outside and {percent(median(table.inside.values))} inside."
+    )
+    form = records["fractions"]
+    alpha = float(form.train_fraction.values.min())
+    of = select(form, train_fraction=alpha)
+    seen, unseen = (median(studies.settled(of, f"accuracy_{name}")) for name in ("mirrored", "unmirrored"))
+    lines.append(
+        f"x² + xy + y² at α = {alpha:g} is answered on {percent(seen)} of the pairs whose mirror was trained and on "
+        f"{percent(unseen)} of the others."
+    )
+    return "What this page finds:\n\n" + "\n".join(f"- {line}" for line in lines) + "\n\n" + totals(records)
+
+
+def totals(records: Records) -> str:
+    """How many claims rest on theory, on the paper's sizes, and on small stand-ins."""
+    counts = {"theory": 0, "paper": 0, "small": 0, "missing": 0}
+    for claim in CLAIMS:
+        read = {one for name in claim.needs for one in MADE_OF.get(name, (name,))}
+        held = [name for name in read & set(studies.TRACKED) if name in records]
+        small = any(not studies.as_paper(name, records[name]).all() for name in held)
+        missing = any(name in studies.TRACKED and name not in records for name in read)
+        kind = "missing" if missing else "small" if small else "paper" if held else "theory"
+        counts[kind] += 1
+    text = (
+        f"Of the {len(CLAIMS)} claims {counts['theory']} rest on computation without training, {counts['paper']} on "
+        f"trainings at the paper's sizes, some with fewer seeds, and {counts['small']}, in whole or in part, on "
+        "trainings at other sizes: small stand-ins"
+    )
+    if counts["missing"]:
+        text += f"; {counts['missing']} lack a record"
+    shared = one_training(figure_trainings(records, list(OPERATIONS))) if "operations" in records else ""
+    return f"{text}." + (f" {shared}." if shared else "")
+
+
+THEORY = {  # claim -> what is the matter where it is not reproduced
+    "th310": "one distance does not fit the table",
+    "th312": "the bound on the data is no bound",
+    "fig8-attractor": "the flow does not end where it is said to",
+    "thm35": "the classes are not apart where a theorem puts them",
+}
+
+
+def all_in_all(records: Records) -> str:
+    """The conclusion: which theorems fail here, and whether MED stands out."""
+    failed = [
+        THEORY[claim.id] for claim in CLAIMS if claim.id in THEORY and claim.judge(records).outcome != "reproduced"
+    ]
+    theory_ = f"The theory does not carry what is built on it: {listed_and(failed)}. " if failed else ""
+    return theory_ + apart(records, 1)
 
 
 SENTENCES: dict[str, Sentence] = {
+    "results": Sentence(results, ("base", "special", "table_1", "fractions")),
     "base": Sentence(base, ("base",)),
     "primes": Sentence(primes, ("base",)),
     "relabelled": Sentence(relabelled, ("base",)),
@@ -179,4 +414,15 @@ SENTENCES: dict[str, Sentence] = {
     "coverage": Sentence(coverage, ("coverage",)),
     "rows": Sentence(rows, ("same_class",)),
     "fractions": Sentence(fractions, ("fractions",)),
+    "dnn": Sentence(dnn, ("dnn",)),
+    "overlap": Sentence(overlap, ("overlap",)),
+    "toeplitz": Sentence(toeplitz, ("toeplitz",)),
+    "layers": Sentence(layers, ("layers",)),
+    "widths": Sentence(widths, ("width_apart", "width_shared", "width_ceiling", "width_boundary")),
+    "operations": Sentence(operations, ("operations",)),
+    "positions": Sentence(positions, ("positions",)),
+    "seeds_apart": Sentence(seeds_apart, ("seeds_apart",)),
+    "diameters": Sentence(diameters, ("diameters",)),
+    "totals": Sentence(totals, ()),
+    "all_in_all": Sentence(all_in_all, ("special", "same_class", "coverage", "flow", "centroids", "separability")),
 }

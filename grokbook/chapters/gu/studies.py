@@ -6,6 +6,7 @@ claim asks for either in one way. Times are optimizer steps; a curve is read on 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook import measures
 from grokbook.chapters.gu import theory
+from grokbook.chapters.gu.experiments import EXPERIMENTS
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.records import select
 from grokbook.tasks import modular_function
@@ -174,6 +176,12 @@ def below_start(record: xr.Dataset, name: str = "med_M1") -> Array:
     return found
 
 
+def floor(record: xr.Dataset, name: str) -> Array:
+    """(run,) the least value of a curve after t_fit; nan if the training set is never learnt."""
+    late = [record[name].values[run, _after_fit(record, run)] for run in range(record.sizes["run"])]
+    return np.array([values.min() if len(values) else np.nan for values in late], float)
+
+
 def best(record: xr.Dataset, name: str = "test_accuracy") -> Array:
     """(run,) the largest value of a curve smoothed over 100 steps."""
     even = regular_steps(record)
@@ -199,10 +207,11 @@ def settled(record: xr.Dataset, name: str) -> Array:
 
 def mask_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
     """The training set of a run, (p, p), drawn again from its recipe."""
-    task = json.loads(record.attrs["recipe"])["runs"][run]["task"]
-    fields = {key: value for key, value in task.items() if key not in ("type", "version")}
-    one = HoledTask(**fields)
-    return one.in_train(int(record.seed.values[run])).reshape(one.p, one.p)
+    names = [field.name for field in dataclasses.fields(HoledTask) if field.name in record.coords]
+    fields = {name: record[name].values[run].item() for name in names}
+    split_seed = fields.pop("split_seed", np.nan)
+    task = HoledTask(**fields, split_seed=int(split_seed) if np.isfinite(split_seed) else None)
+    return task.in_train(int(record.seed.values[run])).reshape(task.p, task.p)
 
 
 def hole_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
@@ -228,9 +237,10 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     Returns:
         dimensions (row, seed). ``highest``, the largest running median of test accuracy; ``U``, the largest after
         t_fit, nan for a network that never memorises; ``L``, the least after that; ``onset``, when it first is above
-        U / 2; the last 500 steps' ``inside``, ``outside``, ``inside_mirrored`` and ``inside_unmirrored``; what rivals
-        predict, ``coverage`` (theorem 3.10 at `reach`) and ``mirror`` (outside all right, inside what has a trained
-        mirror). Along row: ``kind``, ``size``, ``share`` (hole / test set), ``paper_U``, ``paper_L``, ``paper_onset``.
+        U / 2 in the whole run; the last 500 steps' ``inside``, ``outside``, ``inside_mirrored`` and
+        ``inside_unmirrored``; what rivals predict, ``coverage`` (theorem 3.10 at `reach`) and ``mirror`` (outside all
+        right, inside what has a trained mirror). Along row: ``kind``, ``size``, ``share`` (hole / test set),
+        ``paper_U``, ``paper_L``, ``paper_onset``.
     """
     even = regular_steps(record)
     labels, seeds = list(dict.fromkeys(record.label.values.tolist())), np.unique(record.seed.values)
@@ -253,7 +263,8 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
                 level = running_median(values[after], steps[after])
                 top = int(level.argmax())
                 found["U"][at], found["L"][at] = level[top], level[top:].min()
-                found["onset"][at] = steps[after][np.argmax(level > level[top] / 2)]
+                whole = running_median(values[known], steps[known])
+                found["onset"][at] = steps[known][np.argmax(whole > level[top] / 2)]
             for place in places:
                 found[place][at] = late[place][run]
             mask, hole = mask_of(record, int(run)), hole_of(record, int(run))
@@ -271,6 +282,37 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
     variables = {name: (("row", "seed"), values) for name, values in found.items()}
     coords = {"row": labels, "seed": seeds, **{name: ("row", values) for name, values in columns.items()}}
     return xr.Dataset(variables, coords, {"p": len(mask), "scale": record.attrs["scale"]})
+
+
+def rival_errors(study: xr.Dataset) -> dict[str, dict[str, dict[str, float]]]:
+    """How far three explanations of Table 1 are from our U and from the paper's: whose -> rule -> rows -> points (rms).
+
+    The distance of coverage was fitted to the paper's squares (see `reach`), the constant share to all rows of its
+    own target; mirrors have nothing to fit. nan where no row has a U.
+    """
+    ours = np.array([measures.median(row) for row in study.U.values])
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for whose, target in (("our", ours), ("the paper's", study.paper_U.values)):
+        known = np.isfinite(target)
+        predicted = {
+            f"coverage within {reach(study.attrs['p'])}": study.coverage.median("seed").values,
+            "mirrors alone": study.mirror.median("seed").values,
+        }
+        if known.any():
+            right, _ = theory.constant_hole_accuracy(study.share.values[known], target[known])
+            predicted[f"{100 * right:.0f} % of every hole"] = 1 - study.share.values * (1 - right)
+        found[whose] = {
+            name: {
+                words: float(100 * np.sqrt(np.mean(np.square(values - target)[chosen]))) if chosen.any() else np.nan
+                for words, chosen in (
+                    ("squares", known & (study.kind.values == "square")),
+                    ("strips", known & (study.kind.values == "strip")),
+                    ("all rows", known),
+                )
+            }
+            for name, values in predicted.items()
+        }
+    return found
 
 
 def two_vocabularies(record: xr.Dataset) -> xr.Dataset:
@@ -318,9 +360,32 @@ KEPT = {  # which of them hold for the functions of figures 12 to 19
 
 def symmetry_share(f: str, p: int, train_fraction: float, names: Sequence[str] | None = None) -> float:
     """The test accuracy of knowing nothing but a function's symmetries and the training set, on average."""
-    chosen = KEPT.get(f, ()) if names is None else names
-    moves = [move for name in chosen for move in SYMMETRIES[name](p)]
+    moves = _moves(f, p, names)
     return theory.expected_symmetry_share(p, train_fraction, moves) if moves else 0.0
+
+
+def _moves(f: str, p: int, names: Sequence[str] | None) -> list[list[list[int]]]:
+    """The moves of a function's symmetries, or of the named ones."""
+    return [move for name in (KEPT.get(f, ()) if names is None else names) for move in SYMMETRIES[name](p)]
+
+
+def own_share(record: xr.Dataset, names: Sequence[str] | None = ("mirror",)) -> Array:
+    """(run,) the same for each run's own training set: of the mirror alone, or None for all of its function's."""
+    found = np.zeros(record.sizes["run"])
+    for run, (f, p) in enumerate(zip(record.f.values.tolist(), record.p.values.tolist(), strict=True)):
+        if moves := _moves(f, p, names):
+            found[run] = theory.symmetry_share(mask_of(record, run), moves)
+    return found
+
+
+def on_plateau(record: xr.Dataset, accuracy: float = 0.5) -> float:
+    """The median share that mirrors alone answer where that comes near an accuracy: a time of passing it says less.
+
+    0.0 where operands have tokens of their own, so that a mirror is another input, or where the share is more than a
+    tenth below ``accuracy``.
+    """
+    share = float(np.median(own_share(record))) if not record.offset.values.any() else 0.0
+    return share if share >= accuracy - 0.1 else 0.0
 
 
 # ----------------------------------------------------------------------------------------------- from several records
@@ -358,17 +423,34 @@ def not_drawn(records: Records) -> dict[str, list[int]]:
     return found
 
 
+def as_paper(name: str, record: xr.Dataset) -> NDArray[np.bool_]:
+    """(run,) whether runs have the function, table, width and fraction of their figure; seeds and steps may differ."""
+    full = {
+        (run.task.f, run.task.p, run.model.d_model, round(run.task.train_fraction, 9))
+        for run in EXPERIMENTS[name]().runs
+    }
+    columns = (record[field].values.tolist() for field in ("f", "p", "d_model", "train_fraction"))
+    return np.array([(f, p, d, round(alpha, 9)) in full for f, p, d, alpha in zip(*columns, strict=True)], bool)
+
+
 def special(records: Records) -> xr.Dataset | None:
     """`tracking` of every run of the chapter, side by side; None if no record is at hand.
 
-    Dimensions (measure, run), with ``experiment``, ``label``, ``seed`` and ``final`` (test accuracy) along run.
+    Dimensions (measure, run), with ``experiment``, ``label``, ``seed``, ``final`` (test accuracy) and ``as_paper``,
+    whether table, width and fraction are those of the paper's figure, along run.
     """
     parts = []
     for name in TRACKED:
         if name in records:
             part = tracking(records[name])
             final = last(records[name], "test_accuracy")
-            parts.append(part.assign_coords(experiment=("run", [name] * part.sizes["run"]), final=("run", final)))
+            parts.append(
+                part.assign_coords(
+                    experiment=("run", [name] * part.sizes["run"]),
+                    final=("run", final),
+                    as_paper=("run", as_paper(name, records[name])),
+                )
+            )
     if not parts:
         return None
     scale = (

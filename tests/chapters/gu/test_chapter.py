@@ -100,6 +100,51 @@ def test_every_run_of_the_chapter_has_its_dots(tiny_records):
     assert {text.get_text() for text in legend.get_texts()} == set(figures.FAMILIES.values())
 
 
+def test_runs_at_the_papers_sizes_are_filled_and_told_apart(tiny_records):
+    study = tiny_records["special"].copy(deep=True)
+    study["correlation"][:], study["agreement"][:] = 0.5, 0.7
+    paper = np.arange(study.sizes["run"]) < 3
+    study["as_paper"] = ("run", paper)
+    study["correlation"].loc[{"measure": "total_norm"}] = 0.2
+    text = SENTENCES["special"].write({"special": study})
+    assert "Over the 3 runs at the paper's sizes" in text and f"Over the {(~paper).sum()} runs at other sizes" in text
+    assert "by rank correlation permuted MED and R; by sign of increments permuted MED, R and W" in text
+    dots = [line for line in figures.special({"special": study}).axes[0].get_lines() if line.get_marker() == "o"]
+    filled = sum(np.isfinite(line.get_ydata()).sum() for line in dots if line.get_markerfacecolor() != "none")
+    assert filled == 3 * study.sizes["measure"]
+
+
+def test_a_strip_without_a_ceiling_breaks_the_line_and_is_not_the_one_mapped(tiny_records):
+    record = tiny_records["holes"].copy(deep=True)
+    record["train_accuracy"][:] = 1.0
+    record["train_accuracy"][{"run": np.flatnonzero(record.label.values == "strip 3")}] = 0.5
+    assert record.label.values[figures._middle(record, "strip")] == "strip 2"
+    study = tiny_records["table_1"].copy(deep=True)
+    study["U"][:] = 0.5
+    study["U"].loc[{"row": "strip 3"}] = np.nan
+    strips = figures.holes({"table_1": study}).axes[1]
+    (line,) = [one for one in strips.get_lines() if one.get_label() == "trained (U)"]
+    assert np.isnan(line.get_ydata()).tolist() == [False, True]
+
+
+def test_the_run_shown_knows_half_at_the_median_time(tiny_records):
+    record = xr.Dataset(
+        {"test_accuracy": (("run", "step"), [[0, 0, 0.6], [0, 0, 0], [0.6, 1, 1]])}, {"step": [0, 10, 20]}
+    )
+    assert figures.middle_run(record) == 0
+
+
+def test_explanations_of_table_1_are_measured_against_both_ceilings():
+    found = holes()
+    exact = found.U.values
+    found = found.assign_coords(share=("row", np.full(len(exact), 0.5))).assign(
+        coverage=(("row", "seed"), exact), mirror=(("row", "seed"), exact - 0.1)
+    )
+    errors = studies.rival_errors(found)["our"]
+    assert errors["coverage within 12"]["all rows"] == pytest.approx(0)
+    assert errors["mirrors alone"]["strips"] == pytest.approx(10)
+
+
 @pytest.mark.parametrize("kind", ["square", "strip"])
 def test_holes_of_one_kind_can_be_drawn(kind, tiny_records):
     record = select(tiny_records["holes"], hole=kind)
@@ -220,6 +265,47 @@ def test_failing_on_the_form_says_nothing_of_a_network_that_fails_on_sums_too(ti
     without = record.isel(run=np.flatnonzero(record.train_fraction.values > 0.6))
     for id in ("dnn-form", "dnn-sum"):
         assert by_id(id).judge({"dnn": without}).outcome == "not tested"
+
+
+def test_a_smaller_network_is_judged_where_it_learns_sums(tiny_records):
+    record = tiny_records["dnn"].copy(deep=True)
+    record["train_accuracy"][:] = 1.0
+    record["test_accuracy"][:] = 0.01
+    later = record.train_fraction.values > 0.6
+    record["test_accuracy"][{"run": np.flatnonzero((record.f.values == "n + m") & later)}] = 0.95
+    verdict = by_id("dnn-form").judge({"dnn": record})
+    assert verdict.outcome == "reproduced" and "judged up to α = 0.7" in verdict.note
+    assert by_id("dnn-sum").judge({"dnn": record}).outcome == "partly"  # not at the fraction of the criterion
+    record["test_accuracy"][{"run": np.flatnonzero((record.f.values != "n + m") & later)}] = 0.2
+    assert by_id("dnn-form").judge({"dnn": record}).outcome == "partly"
+
+
+def test_waits_without_an_end_after_one_with_an_end_are_partly_an_order(tiny_records):
+    record = tiny_records["overlap"].copy(deep=True)
+    outcomes = []
+    for right in ((1,), (), (1, 3)):
+        record["test_accuracy"][:] = 0.0
+        offsets = [(0, 3, 7)[i - 1] for i in right]
+        record["test_accuracy"][{"run": np.flatnonzero(np.isin(record.offset.values, offsets))}] = 1.0
+        outcomes.append(by_id("overlap-slower").judge({"overlap": record}).outcome)
+    assert outcomes == ["partly", "not reproduced", "not reproduced"]
+
+
+def test_times_on_the_plateau_of_mirrors_are_named(tiny_records):
+    record = tiny_records["seeds_apart"]
+    assert "t_0.5 is passed" not in by_id("seed22").judge({"seeds_apart": record}).note  # 0.3 have a trained mirror
+    half = record.assign_coords(train_fraction=("run", np.full(record.sizes["run"], 0.6)))
+    assert "mirrors, which alone answer" in by_id("seed22").judge({"seeds_apart": half}).note
+    assert studies.on_plateau(half.assign_coords(offset=("run", np.full(record.sizes["run"], 7)))) == 0
+
+
+def test_a_stand_in_that_generalises_nowhere_decides_nothing_about_holes():
+    ids = ("table1-text-order", "table1-text-values", "table1-text-places")
+    wrong = {f"square {k}": 0.5 for k in (30, 35, 40, 45)} | {f"strip {t}": 0.5 for t in (60, 50)}
+    for attrs, tested in (({"p": 47, "scale": "reduced"}, False), ({"p": 97, "scale": "reduced"}, True)):
+        found = holes(outside=wrong).assign_attrs(attrs)
+        for id in ids:
+            assert (by_id(id).judge({"table_1_text": found}).outcome != "not tested") == tested
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.6])
@@ -483,8 +569,18 @@ def test_tables_work_with_all_records_and_with_none_but_the_theory(tiny_records)
     assert "not trained here" not in tables.fragile(tiny_records).markup
     found = tables.table_1(tiny_records)
     assert isinstance(found, Table) and "square&nbsp;2" in found.markup
-    assert "no record" in tables.table_1(bare).markup
+    assert "inside, not" in tables.places(tiny_records).markup and "All rows" in tables.rivals(tiny_records).markup
+    for table in (tables.table_1, tables.places, tables.rivals):
+        assert "no record" in table(bare).markup
     assert "M6" in tables.forms(tiny_records).markup
+
+
+def test_evidence_is_whole(tiny_records):
+    cells = re.findall('data-label="Evidence">(.*?)</td>', tables.fragile(tiny_records).markup)
+    assert len(cells) > 8
+    for cell in cells:
+        assert not re.search(r"(\b(of|for|in|to|at|and|with|is)|[,;:=])\s*$", cell), cell
+    assert any(cell.endswith("of 2 runs") for cell in cells)
 
 
 # --- parameters ---------------------------------------------------------------------------------------------

@@ -118,6 +118,38 @@ def test_the_highest_median_of_table_1_does_not_wait_for_the_fit(tiny_records):
     assert np.isnan(study.U).all() and (study.highest == 0.25).all()
 
 
+def test_the_onset_of_table_1_is_looked_for_in_the_whole_run(tiny_records):
+    record = tiny_records["holes"].copy(deep=True)
+    record.attrs["recipe"] = json.dumps({"schedule": {"every": 1}})
+    late = np.arange(record.sizes["step"]) >= record.sizes["step"] - 3
+    record["train_accuracy"][:] = late  # fits at the end, right long before
+    record["test_accuracy"][:] = 0.8
+    assert (studies.table_1(record).onset == 0).all()
+
+
+def test_a_training_set_is_drawn_again_for_any_of_a_records_runs(tiny_records):
+    record = tiny_records["seeds_apart"]
+    one = record.isel(run=np.flatnonzero(record.label.values == "one split"))
+    np.testing.assert_array_equal(studies.mask_of(one, 0), studies.mask_of(one, 1))
+    own = record.isel(run=np.flatnonzero(record.label.values == "own split"))
+    assert (studies.mask_of(own, 0) != studies.mask_of(own, 1)).any()
+    test = ~studies.mask_of(own, 1)
+    assert studies.own_share(own)[1] == pytest.approx((~test.T & test).sum() / test.sum())
+
+
+def test_runs_at_the_papers_sizes_are_told_from_stand_ins(tiny_records):
+    record = tiny_records["base"]
+    assert not studies.as_paper("base", record).any()
+    count = record.sizes["run"]
+    full = record.assign_coords(p=("run", [97] * count), d_model=("run", [128] * count))
+    assert studies.as_paper("base", full).all()
+
+
+def test_the_floor_of_a_curve_waits_for_the_fit():
+    found = studies.floor(record(test_loss=np.ones(4), train_accuracy=[0, 1, 1, 1], med=[1, 2, 5, 4]), "med")
+    assert found.tolist() == [4]  # t_fit itself does not count
+
+
 def test_symmetry_shares_are_those_of_the_dossier_settings():
     form = "n**2 + n*m + m**2"
     assert studies.symmetry_share(form, 97, 0.5, ["mirror"]) == pytest.approx(0.495, abs=0.001)
