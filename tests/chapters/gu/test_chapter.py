@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 
@@ -11,13 +10,11 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from grokbook.catalogue import at_paper_settings
 from grokbook.chapters.gu import experiments, figures, studies, tables, theory
 from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
 from grokbook.claims import OUTCOMES, Table
-from grokbook.parameters import declared
 from grokbook.records import select
 
 from .conftest import TINY, tiny
@@ -46,30 +43,6 @@ def test_every_figure_and_table_of_both_versions_is_there():
         assert wanted in [drawn.paper for drawn in figures.FIGURES.values()], wanted
     for wanted in ("earlier 2", "earlier 3", "earlier 19 to 21", "earlier 22", "earlier appendix F"):
         assert wanted in paper
-
-
-def test_the_notebook_shows_every_figure_claim_and_sentence(root):
-    cells = json.loads((root / "book" / "gu.ipynb").read_text(encoding="utf-8"))["cells"]
-    source = "\n".join("".join(cell["source"]) for cell in cells)
-    for id in figures.FIGURES:
-        assert f'page.figure("{id}")' in source
-    for id in SENTENCES:
-        assert f'page.say("{id}")' in source
-    for claim in CLAIMS:
-        assert f'"{claim.id}"' in source
-    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
-
-
-def test_defaults_of_the_notebook_are_the_settings_of_the_records(root):
-    known = declared(root / "book" / "gu.ipynb")
-    values = {name: parameter.default for name, parameter in known.items()}
-    check(values)
-    cells = json.loads((root / "book" / "gu.ipynb").read_text(encoding="utf-8"))["cells"]
-    source = next("".join(c["source"]) for c in cells if "experiments = {" in "".join(c["source"]))
-    tree = ast.parse(source.split("page = Page(")[0])
-    scope = {**values, "E": experiments}
-    exec(compile(tree, "notebook", "exec"), scope)  # the cell as it stands
-    assert at_paper_settings(experiments, scope["experiments"]) == set(experiments.EXPERIMENTS)
 
 
 def test_runs_of_a_seed_come_before_those_of_the_next():
