@@ -589,7 +589,8 @@ def planes(records: Records) -> Figure:
         if label == "b":
             pairs = studies.mirrors(own)
             if np.isfinite(pairs.right[chosen]):
-                words += f"; {pairs.right[chosen]:.0f} of {(pairs.held - pairs.mirrored)[chosen]} without mirror"
+                of = (pairs.held - pairs.mirrored)[chosen]
+                words = f"held-out {scores[chosen]:.2f}; without mirror {pairs.right[chosen]:.0f} of {of}"
         ax.set_xlabel(words, fontsize=9)
     return figure
 

@@ -217,8 +217,8 @@ def never(records: Records) -> str:
     budgets: dict[float, list[str]] = {}
     for name in NEVER:
         budgets.setdefault(studies.budget_of(records[name]), []).append(NEVER[name])
-    rows = [f"{number(budget)} steps in Figs {', '.join(names)}" for budget, names in budgets.items()]
-    return f"“Never” means not within {'; '.join(rows)} of the paper."
+    rows = [f"{number(budget)} steps in {', '.join(names)}" for budget, names in budgets.items()]
+    return f"“Never” means not within {'; '.join(rows)} (the paper's figures)."
 
 
 NEVER = {
@@ -227,7 +227,7 @@ NEVER = {
     "phases_batch": "13",
     "phases_scale": "14",
     "phases_decay": "15",
-    "phases_transformer": "7",
+    "phases_transformer": "7 right",
 }
 
 
@@ -421,7 +421,8 @@ def dropout(records: Records) -> str:
     rates = np.unique(record.dropout.values)
     middle = [never_median(record.reached_test_accuracy.values[record.dropout.values == rate]) for rate in rates]
     words = ", ".join(f"{_never(t)} at {rate:g}" for rate, t in zip(rates, middle, strict=True))
-    return f"The test set is known, in the median, at step {words} (within {number(studies.budget_of(record))} steps)."
+    within = number(studies.budget_of(record))
+    return f"Median step at which the test set is known, by dropout: {words} (within {within} steps)."
 
 
 def transformer_decay(records: Records) -> str:
@@ -434,8 +435,8 @@ def transformer_decay(records: Records) -> str:
     return (
         f"From decay {number(float(found.y[0]))} to {number(float(found.y[row]))} the time to generalise is at least "
         f"halved, or becomes finite, at {int(sooner.sum())} of {len(found.x)} rates, and stays infinite at "
-        f"{int((~known).sum())}. In the toy model decay only slows ({{numref}}`fig-liu-fig6`); the paper notes the "
-        f"difference."
+        f"{int((~known).sum())}. The paper notes that its toy model has it the other way round "
+        f"({{numref}}`fig-liu-fig6`)."
     )
 
 
@@ -494,9 +495,9 @@ def trend(records: Records) -> str:
         f"What holds only as a trend is the timing. The rank correlation of the steps with 1/λ₃ is "
         f"{number(order.rate)} over {order.runs} networks, with the number of samples {number(order.size)}, "
         f"and among sets of one size {number(order.within)}: {_what_it_orders(order)}. "
-        f"The decoder, which the theory leaves out, decides the "
-        f"rest. What holding it back does depends on the model: {_decay(records, 'phases_regression')[4:]}; "
-        f"a transformer generalises at {free} rates with the least decay and at {most} with the best."
+        f"The theory leaves the decoder out. What holding it back does differs between the models: in the toy model of "
+        f"{{numref}}`fig-liu-fig6` {_decay(records, 'phases_regression')}; a transformer generalises at {free} of "
+        f"{len(t[0])} rates with the least decay and at {most} with the best."
     )
 
 
