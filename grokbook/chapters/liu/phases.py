@@ -27,7 +27,7 @@ def table() -> Table:
         ["memorisation", "reached", "never", "–"],
         ["confusion", "never", "never", "–"],
     ]
-    head = ("Phase", "t<sub>train</sub>", "t<sub>val</sub>", "t<sub>val</sub> − t<sub>train</sub>")
+    head = ("Phase", "Training samples", "Held-out samples", "Delay between them")
     return plain_table(head, rows, "The four phases (the paper's Table 1)", cards=True)
 
 

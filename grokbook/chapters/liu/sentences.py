@@ -118,9 +118,9 @@ def readings(records: Records) -> str:
     """Below the definition of n_h."""
     path = studies.trajectory(records["trajectory"])
     return (
-        f"With $H$ as printed, an average over $P_0(D)$, the training set of {{numref}}`fig-liu-fig4cd` has $n_h$ = "
-        f"{number(path.n_h_mean)} steps; with a sum in its place, $H = 2A^\\top A/Z_0$, {number(path.n_h)}. The "
-        f"paper's figures fit the sum, and where nothing else is said the sum is meant below."
+        f"With H as printed, an average over P₀(D), the training set of the trajectories below has nₕ = "
+        f"{number(path.n_h_mean)} steps; with a sum in its place, H = 2 AᵀA / Z₀, {number(path.n_h)}. The paper's "
+        f"figures fit the sum, and where nothing else is said the sum is meant below."
     )
 
 
@@ -435,8 +435,8 @@ def transformer_decay(records: Records) -> str:
     return (
         f"From decay {number(float(found.y[0]))} to {number(float(found.y[row]))} the time to generalise is at least "
         f"halved, or becomes finite, at {int(sooner.sum())} of {len(found.x)} rates, and stays infinite at "
-        f"{int((~known).sum())}. The paper notes that its toy model has it the other way round "
-        f"({{numref}}`fig-liu-fig6`)."
+        f"{int((~known).sum())}. The paper notes that its toy model has it otherwise "
+        f"(its Fig. 6b and c)."
     )
 
 
@@ -496,7 +496,7 @@ def trend(records: Records) -> str:
         f"{number(order.rate)} over {order.runs} networks, with the number of samples {number(order.size)}, "
         f"and among sets of one size {number(order.within)}: {_what_it_orders(order)}. "
         f"The theory leaves the decoder out. What holding it back does differs between the models: in the toy model of "
-        f"{{numref}}`fig-liu-fig6` {_decay(records, 'phases_regression')}; a transformer generalises at {free} of "
+        f"Fig. 6 {_decay(records, 'phases_regression')}; a transformer generalises at {free} of "
         f"{len(t[0])} rates with the least decay and at {most} with the best."
     )
 
