@@ -265,14 +265,24 @@ def _breakable(words: str) -> str:
 
 def describe(record: xr.Dataset) -> str:
     """The settings of a record as a phrase: sizes, then optimizers with their steps, then seeds."""
-    return _phrase({str(name): record[name].values for name in record.coords if record[name].dims == ("run",)})
+    columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
+    sizes = [run.get("batch_size") for run in json.loads(record.attrs["recipe"])["runs"]]
+    return _phrase(columns | _batches(columns, sizes))
 
 
 def settings(runs: Sequence[Any]) -> str:
     """The same for runs that have no record."""
     from grokbook.experiment import coordinates
 
-    return _phrase({name: np.array(values) for name, values in coordinates(runs).items()})
+    columns = {name: np.array(values) for name, values in coordinates(runs).items()}
+    return _phrase(columns | _batches(columns, [run.batch_size for run in runs]))
+
+
+def _batches(columns: Mapping[str, Any], sizes: Sequence[int | None]) -> dict[str, Any]:
+    """Samples a step as a column, unless all runs take the whole training set, whose size stands for itself."""
+    whole = columns.get("train_size", np.zeros(len(sizes), int)).tolist()
+    some = any(sizes)
+    return {"batch_size": np.array([size or all_ for size, all_ in zip(sizes, whole, strict=True)])} if some else {}
 
 
 SIZES = {
@@ -301,18 +311,25 @@ def _starless(words: str) -> str:
 
 
 def _training(columns: Mapping[str, Any]) -> list[str]:
-    """How one condition was trained, a phrase for each setting that is not zero."""
+    """How one condition was trained, a phrase for each setting that is not zero, or for an initial scale not one."""
     words = [_values(columns["steps"]) + " steps"]
     for name, symbol in (
         ("lr", "lr"),
         ("W_E_lr", "embeddings' lr"),
+        ("W_2_lr", "last layer's lr"),
         ("momentum", "momentum"),
         ("weight_decay", "decay"),
+        ("W_E_weight_decay", "embeddings' decay"),
         ("dropout", "dropout"),
+        ("batch_size", "batch"),
+        ("init_scale", "initial scale"),
     ):
-        values = columns.get(name, np.zeros(1)).astype(float)
-        if np.nan_to_num(values).any():
+        usual = float(name == "init_scale")
+        values = np.nan_to_num(columns.get(name, np.full(1, usual)).astype(float), nan=usual)
+        if (values != usual).any():
             words.append(f"{symbol} {_values(values)}")
+    if "hidden" in columns:
+        words.append(f"blocks {_values(columns['layers'])}, hidden units {_values(columns['hidden'])}")
     if "scaling" in columns:
         words += [f"scaling {name}" for name in np.unique(columns["scaling"])]
     return words

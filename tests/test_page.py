@@ -144,6 +144,23 @@ def test_figures_are_written_only_where_a_folder_is_named(make, tmp_path, monkey
     assert sorted(os.listdir(tmp_path / "figures" / "test")) == ["fig1.png", "fig1.svg"]
 
 
+def test_a_phrase_names_what_differs_between_settings():
+    from grokbook.models.encoder import PairEncoder
+    from grokbook.models.toy import AdditionDecoder
+    from grokbook.optim import AdamW, Group
+    from grokbook.tasks import AdditionTask
+
+    optimizer = AdamW(1e-4, 0.0, groups=(Group("W_E", 1e-3, 0.3),))
+    run = Run(AdditionTask(5, 9), AdditionDecoder(5, init_scale=3.0), optimizer, 10, 0, "mse", 4)
+    told = page.settings([run, dataclasses.replace(run, batch_size=None)])
+    for part in ("batch 4, 9", "initial scale 3", "embeddings' decay 0.3"):
+        assert part in told
+    usual = page.settings([dataclasses.replace(run, model=AdditionDecoder(5), batch_size=None)])
+    assert "batch" not in usual and "scale" not in usual
+    encoder = Run(ModularTask(5, "n + m", 0.8), PairEncoder(5, 8, 2, 6), AdamW(1e-3), 10, 0, "cross_entropy")
+    assert "blocks 2, hidden units 6" in page.settings([encoder])
+
+
 def test_what_was_run_is_read_off_the_record(make):
     text = make().ran("curves").text
     for part in ("p = 5", "f = n + m", "N = 6", "α = 0.5", "GD (4 steps, lr 0.1", "2 seeds"):

@@ -10,6 +10,7 @@ import numpy as np
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
 from grokbook.claims import Records, Table, number, percent, plain_table
+from grokbook.records import select
 from grokbook.tasks import AdditionTask, ModularTask
 
 
@@ -155,7 +156,7 @@ def table(records: Records) -> Table:
     add(
         "Sec. 4.2, Fig. 1",
         "p is 53 in the text, 59 in the figure and on the authors' page.",
-        "59 in Fig. 1, 53 in Fig. 7",
+        _moduli(records),
     )
     add(
         "Figs 1, 7",
@@ -163,6 +164,14 @@ def table(records: Records) -> Table:
         "f(i, j) = f(j, i) is worth much. The paper does not look at the others apart.",
         f"{percent(mirrored_share())} of those of p = 59, of the first split; not measured apart here either",
     )
+    if "planes" in records:
+        pairs = studies.mirrors(select(records["planes"], label="b"))
+        add(
+            "Fig. 2b",
+            "Pairs are ordered here too, and the input is the same either way, so that a held-out pair with a trained "
+            "mirror image is no new one.",
+            f"{percent(float((pairs.mirrored / pairs.held).mean()))} of held-out pairs have theirs in training",
+        )
     add(
         "Sec. 4.2",
         "“Decoder-only” means blocks without a causal mask and without positions; “no weight decay on embeddings” "
@@ -182,9 +191,11 @@ def table(records: Records) -> Table:
         apart = studies.agreement(found, "group", budget=budget).steps
         add(
             "Fig. 6d",
-            "The released code for S₃ is not what made the released step counts. These come out with initial matrices "
-            "that are not scaled down, without the penalty, with seed 0 and with products read from left to right.",
-            f"{int((apart <= 0.01).sum())} of {len(apart)} cells that generalise have both times to 1 %",
+            "The released code for S₃ is not what made the released step counts. These come out, or nearly, with "
+            "initial matrices that are not scaled down, without the penalty, with seed 0 and with products "
+            "read from left to right.",
+            f"{int((apart <= 0.01).sum())} of {len(apart)} cells that generalise have both times to 1 %, "
+            f"{percent(float(studies.agreement(found, 'group', budget=budget).phases.mean()))} of all cells the phase",
         )
     if "class_features" in records:
         bare = records["class_features"].sel(way="without 1/Z")
@@ -198,7 +209,7 @@ def table(records: Records) -> Table:
         add(
             "App. D",
             "The index is said to be less useful in more than one dimension; how much is not measured.",
-            "see the last section",
+            "see “Beyond the paper”",
         )
     add(
         "Fig. 2",
@@ -208,6 +219,18 @@ def table(records: Records) -> Table:
     )
     head = ("Where", "What", "Evidence")
     return plain_table(head, rows, "Errors, ambiguities and contradictions", cards=True)
+
+
+def _moduli(records: Records) -> str:
+    """Which p was trained for which figure."""
+    figures = {
+        "ring": "Figs 1, 7 left and 21",
+        "components": "Fig. 22",
+        "dropout_times": "Fig. 7 centre",
+        "phases_transformer": "Fig. 7 right",
+    }
+    rows = [f"{int(records[name].p.values[0])} in {place}" for name, place in figures.items() if name in records]
+    return "here " + ", ".join(rows) if rows else "not trained here"
 
 
 def _times(records: Records) -> str:

@@ -244,6 +244,7 @@ def transition(records: Records) -> Figure:
     left.set_xlabel("symbols p")
     left.set_ylabel("critical share")
     left.set_title("a  the transition moves")
+    left.set_ylim(bottom=0.012)  # room for the legend below the lines
     plotting.legend(left, loc="lower left")
     colors = _symbol_colors(len(ps))
     for color, p in zip(colors, ps, strict=True):
@@ -265,16 +266,17 @@ def ideal_and_real(records: Records) -> Figure:
     found, study = studies.outcomes(records["fractions"]), records["ideal"]
     share = study["size"].values / study.attrs["samples"]
     figure, axes = plotting.panels(2, 3, height=2.35)
-    for row, (real, ideal, name, color) in zip(
+    for row, letters, (real, ideal, name, color) in zip(
         axes,
+        ("abc", "def"),
         (("rqi", "ideal_rqi", "RQI", PURPLE), ("accuracy", "ideal_accuracy", "accuracy", BLUE)),
         strict=True,
     ):
         row[0].plot(found.fraction, found[real], "o", ms=3.5, alpha=0.55, mew=0, color=color)
-        row[0].set_title(f"real {name}")
+        row[0].set_title(f"{letters[0]}  real {name}")
         row[1].plot(found.fraction, found[ideal], "o", ms=3.5, alpha=0.55, mew=0, color=color)
         row[1].plot(share, study[ideal].mean("draw"), color=INK, lw=1.3)
-        row[1].set_title(f"ideal {name}")
+        row[1].set_title(f"{letters[1]}  ideal {name}")
         for ax in row[:2]:
             plotting.fraction_axis(ax, name)
             _fraction_of_table(ax)
@@ -296,12 +298,15 @@ def ideal_and_real(records: Records) -> Figure:
         plotting.fraction_axis(row[2], "real")
         row[2].set_xlim(-0.03, 1.04)
         row[2].set_xlabel("ideal")
-        row[2].set_title("real, ideal")
-    plotting.legend(axes[0, 2], loc="upper left", handletextpad=0.1)
-    first = axes[0, 0]
-    first.lines[0].set_label("δ = 0.1")
-    first.plot(found.fraction, found.rqi_strict, "x", ms=3.2, alpha=0.6, color=INK, label="δ = 0.01")
-    plotting.legend(first, loc="upper left", handletextpad=0.1, fontsize=8)
+        row[2].set_title(f"{letters[2]}  real, ideal")
+    axes[0, 0].plot(found.fraction, found.rqi_strict, "x", ms=3.2, alpha=0.6, color=INK)
+    marks = [
+        Line2D([], [], color=PURPLE, marker="o", ms=3.8, ls="", label="δ = 0.1"),
+        Line2D([], [], color=INK, marker="x", ms=3.8, ls="", label="δ = 0.01"),
+        Line2D([], [], color=FAINT, marker="^", ms=3.8, ls="", label="r < 0.45"),
+        Line2D([], [], color=FAINT, marker="o", ms=3.8, ls="", label="r ≥ 0.45"),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=4, frameon=False, handletextpad=0.1)
     return figure
 
 
@@ -580,7 +585,13 @@ def planes(records: Records) -> Figure:
         ax.set_xlim(extent[:2])
         ax.set_ylim(extent[2:])
         _bare(ax, f"{label}  {titles[label]}")
-        ax.set_xlabel(f"held-out accuracy {scores[chosen]:.2f}", fontsize=9)
+        words = f"held-out accuracy {scores[chosen]:.2f}"
+        if label == "b":
+            pairs = studies.mirrors(own)
+            if np.isfinite(pairs.right[chosen]):
+                of = (pairs.held - pairs.mirrored)[chosen]
+                words = f"held-out {scores[chosen]:.2f}; without mirror {pairs.right[chosen]:.0f} of {of}"
+        ax.set_xlabel(words, fontsize=9)
     return figure
 
 
@@ -692,6 +703,11 @@ def phase_panel(
     return ax
 
 
+def _length(record: xr.Dataset) -> str:
+    """How long never is: the longest run."""
+    return f"{plotting.short(studies.budget_of(record))} steps"
+
+
 def phase_legend(figure: Figure, found: Sequence[Any]) -> None:
     """One legend above the panels, of the phases that occur anywhere."""
     present = sorted({int(code) for one in found for code in np.unique(one)})
@@ -729,7 +745,9 @@ def phase_diagrams(records: Records) -> Figure:
             phase_panel(ax, one.x, one.y, phases, **_panel_style(name))
             shown.append(phases)
         row[0].set_title(studies.PANEL_TITLES[name])
-        row[1].set_title("published", color=FAINT)
+        row[1].set_title(f"published, {plotting.short(studies.PUBLISHED_BUDGET)} steps", color=FAINT)
+        if name in records:
+            row[0].set_title(f"{studies.PANEL_TITLES[name]}, {_length(records[name])}", fontsize=9.5)
         row[1].set_ylabel("")
     for row in axes[:-1]:
         for ax in row:
@@ -786,6 +804,7 @@ def phase_splits(records: Records) -> Figure:
         if own not in records:
             plotting.blank(ax, "not trained yet")
             continue
+        ax.set_title(f"{studies.PANEL_TITLES[name]}, {_length(records[own])}", fontsize=9)
         found, budget = studies.panel_diagram(records, own), studies.budget_of(records[own])
         phases, share = found.map(budget=budget)
         phase_panel(ax, found.x, found.y, phases, share=share, **_panel_style(name))
@@ -808,6 +827,8 @@ def cell_frame(records: Records, name: str, row: int, column: int) -> Figure:
         phases = found.map(budget=budget)[0]
         phase_panel(where, found.x, found.y, phases, **_panel_style(name))
         where.plot(column, row, "s", ms=10, mfc="none", mec=INK, mew=2)
+        where.set_title(studies.PANEL_TITLES[name], fontsize=9)
+        phase_legend(figure, [phases])
         run = select(record, **{x_name: float(found.x[column]), y_name: float(found.y[row])}).isel(run=0)
         known = run.step.values <= float(run.stopped_at)
         for split, color in (("train", TRAIN), ("test", TEST)):
@@ -843,7 +864,7 @@ def _knob(records: Records, name: str, setting: str, label: str) -> Figure:
         phases, share = found.map(budget=budget)
         phase_panel(ax, found.x, found.y, phases, share=share, down=True, labels=("decoder learning rate", label))
         ax.set_yticks(range(len(found.y)), [f"{value:g}" for value in found.y])
-        ax.set_title(kind)
+        ax.set_title(f"{kind}, {_length(record)}")
         shown.append(phases)
     axes[1].set_ylabel("")
     phase_legend(figure, shown)
@@ -973,7 +994,7 @@ def ring(records: Records) -> Figure:
         plane = studies.best_plane(embedding)
         step = float(run.snapshot_step[frame])
         if frame == 2:
-            ax.plot(*plane.points[np.append(order, order[0])].T, color=FAINT, lw=0.7, zorder=1)
+            ax.plot(*plane.points[np.append(order, order[0])].T, color=FAINT, lw=0.5, alpha=0.3, zorder=1)
         ax.scatter(*plane.points.T, c=colors, s=16, lw=0, zorder=3)
         for k in range(p) if p < 30 else range(0, p, 4):
             ax.annotate(str(k), plane.points[k], xytext=(3, 2), textcoords="offset points", fontsize=6.5)
@@ -1040,7 +1061,8 @@ def phases_transformer(records: Records) -> Figure:
     chosen = plotting.some(range(len(found.y)), 7)
     ax.set_yticks(chosen, [f"{found.y[i]:.2g}" for i in chosen])
     chosen = plotting.some(range(len(found.x)), 4)
-    ax.set_xticks(chosen, [f"{found.x[i]:.0e}".replace("e-0", "e−") for i in chosen])
+    ax.set_xticks(chosen, [f"{found.x[i]:.1e}".replace("e-0", "e−") for i in chosen])
+    ax.set_title(f"p = {int(record.p.values[0])}, {_length(record)}")
     phase_legend(figure, [phases])
     return figure
 
@@ -1090,7 +1112,7 @@ def few_components(records: Records) -> Figure:
     left.set_title(f"a  {study.attrs['shown']} components")
     handles = [Line2D([], [], color=INK, ls=style, label=way) for way, style in styles.items()]
     handles += [Line2D([], [], color=color, label=name) for name, color in (("train", TRAIN), ("test", TEST))]
-    plotting.legend(left, handles=handles, loc="upper left", fontsize=8.5)
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8.5, frameon=False)
     plotting.dots(right, study.component.values, study.at_end.values, color=TEST)
     plotting.fraction_axis(right, "test accuracy at the end")
     right.set_xlabel("final components kept")
@@ -1171,7 +1193,7 @@ def image_phases(records: Records) -> Figure:
         down=True,
         labels=("last layer's learning rate", "weight decay"),
     )
-    ax.set_title(_images(record))
+    ax.set_title(f"{_images(record)}, {_length(record)}")
     phase_legend(figure, [phases])
     return figure
 
@@ -1184,11 +1206,22 @@ def class_features(records: Records) -> Figure:
     colors = matplotlib.colormaps["tab10"](np.arange(10))
     for ax, frame in zip(axes, range(3), strict=False):
         points = study.features.isel(frame=frame).values
+        means = np.array([points[study.label.values == digit].mean(0) for digit in range(10)])
         for digit in range(10):
             own = study.label.values == digit
             ax.scatter(*points[own].T, s=4, color=colors[digit], lw=0, alpha=0.7)
             if frame == 2:
-                ax.annotate(str(digit), points[own].mean(0), xytext=(3, 2), textcoords="offset points", fontsize=7.5)
+                apart = means[digit] - np.delete(means, digit, 0)  # a label goes away from the nearest other class
+                away = apart[np.linalg.norm(apart, axis=-1).argmin()]
+                ax.annotate(
+                    str(digit),
+                    means[digit],
+                    xytext=tuple(6 * away / np.linalg.norm(away)),
+                    textcoords="offset points",
+                    ha="center",
+                    va="center",
+                    fontsize=7.5,
+                )
         _bare(ax, f"step {int(study.frame[frame])}")
     ax = axes[3]
     for way, color in zip(study.way.values, (BLUE, ORANGE, GREEN), strict=True):
@@ -1210,6 +1243,8 @@ def image_sizes(records: Records) -> Figure:
         sizes = np.unique(record.train_size.values)
         table = np.array([steps[record.train_size.values == size] for size in sizes]).T
         plotting.dots(ax, sizes, table, color=color, label=f"{threshold:.0%} of test images")
+        never = sizes[~np.isfinite(table).any(0)]
+        ax.plot(never, np.full(len(never), 1.05 * studies.budget_of(record)), "x", color=color, ms=5)
     ax.set_xscale("log")
     plotting.plain_numbers(ax.xaxis)
     ax.set_ylim(0)

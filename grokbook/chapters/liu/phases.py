@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook.chapters.liu.theory import ideal_accuracy
+from grokbook.claims import Table, plain_table
 from grokbook.tasks import AdditionTask
 
 #: In the order of their codes. The last is not in the table: it happens at the edge of a budget and on small images.
@@ -16,6 +17,18 @@ PHASES = ("comprehension", "grokking", "memorisation", "confusion", "validation 
 
 GAP = 1_000  # optimizer steps between training and validation from which on it is called grokking
 THRESHOLD = 0.9
+
+
+def table() -> Table:
+    """Table 1: the phases by when 90 % of the training and of the held-out samples are right."""
+    rows = [
+        ["comprehension", "reached", "reached", f"below {GAP:,} steps"],
+        ["grokking", "reached", "reached", f"{GAP:,} steps or more"],
+        ["memorisation", "reached", "never", "–"],
+        ["confusion", "never", "never", "–"],
+    ]
+    head = ("Phase", "Training samples", "Held-out samples", "Delay between them")
+    return plain_table(head, rows, "The four phases (the paper's Table 1)", cards=True)
 
 
 def phase_of(t_train: ArrayLike, t_val: ArrayLike, *, budget: float = np.inf, gap: float = GAP) -> NDArray[np.int64]:

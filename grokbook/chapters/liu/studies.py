@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapters.liu import theory
-from grokbook.chapters.liu.experiments import image_task
+from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, image_task
 from grokbook.chapters.liu.phases import GAP, PHASES, majority, phase_of
 from grokbook.experiment import Experiment
+from grokbook.measures import median
 from grokbook.records import select
 from grokbook.tasks import AdditionTask, GroupTask, group_table
 
@@ -130,13 +131,88 @@ def crossing(x: Array, y: Array, level: float = 0.5) -> float:
     return float(x[i] + (level - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
 
 
+def ranks(values: Any) -> Array:
+    """Ranks, equal values sharing their mean."""
+    order = np.unique(values, return_inverse=True)[1]
+    counts = np.bincount(order)
+    return (np.cumsum(counts) - (counts - 1) / 2)[order]
+
+
+def rank_correlation(x: Any, y: Any, group: Any = None) -> float:
+    """Spearman's coefficient of the finite couples; nan for fewer than three.
+
+    Args:
+        group: what to compare within: ranks are taken in every group apart and counted from its middle.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    known = np.isfinite(x) & np.isfinite(y)
+    if known.sum() < 3:
+        return float("nan")
+    group = np.zeros(len(x)) if group is None else np.asarray(group)
+    rows = []
+    for one in np.unique(group[known]):
+        own = known & (group == one)
+        rows.append([(lambda r: r - r.mean())(ranks(values[own])) for values in (x, y)])
+    a, b = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return float(a @ b / np.sqrt((a @ a) * (b @ b))) if a.any() and b.any() else float("nan")
+
+
+def theory_over_network(found: xr.Dataset) -> tuple[Array, Array]:
+    """Of one condition of `structure`: shares of the table, and predicted over measured median steps (nan: never)."""
+    _, steps = by_size(found, "steps")
+    _, predicted = by_size(found, "predicted")
+    share = np.array([one[0] for one in by_size(found, "fraction")[1]])
+    return share, np.array([median(a) / median(b) for a, b in zip(predicted, steps, strict=True)])
+
+
+def critical_shares(records: Records) -> tuple[float, float]:
+    """Where half of the networks of Fig. 4 (b) with fast embeddings find the line, and half of random sets imply it."""
+    record, study = records["structure_times"], records["ideal"]
+    own = select(record, label=FAST_EMBEDDINGS)
+    sizes, steps = by_size(own, "reached_rqi", "train_size")
+    samples = study.attrs["samples"]
+    networks = crossing(sizes / samples, np.array([np.isfinite(one).mean() for one in steps]))
+    return networks, crossing(study["size"].values / samples, (study.nullity == 2).mean("draw").values)
+
+
+class Mirrors(NamedTuple):
+    """Held-out ordered pairs of the networks of Fig. 2 (b), whose input is the same either way; all are (run,)."""
+
+    held: NDArray[np.int64]
+    mirrored: NDArray[np.int64]  #: how many of them are trained on the other way round
+    right: Array  #: how many of the others are answered correctly; nan where the training set is not wholly known
+    ideal: Array  #: the share of the others that an ideal model would know
+
+
+def mirrors(record: xr.Dataset) -> Mirrors:
+    """How many held-out pairs (i, j) have (j, i) in training, and how many of the others are right.
+
+    The record keeps accuracies, not answers. But a mirrored pair has the input of a trained one, so that a network
+    that knows its whole training set knows them all.
+    """
+    held, mirrored, ideal = [], [], []
+    for i in range(record.sizes["run"]):
+        run = record.isel(run=i)
+        task = task_of(run)
+        seen = np.zeros((task.p, task.p), bool)
+        pairs = task.train_pairs(int(run.seed))
+        seen[tuple(pairs.T)] = True
+        held.append(int((~seen).sum()))
+        mirrored.append(int((~seen & seen.T).sum()))
+        ideal.append(float(theory.ideal_accuracy(np.sort(pairs, -1), task.p, held_out=True)))
+    whole = last(record, "train_accuracy") > 1 - 1e-6
+    right = np.round(last(record, "test_accuracy") * held) - mirrored
+    return Mirrors(np.array(held), np.array(mirrored), np.where(whole, right, np.nan), np.array(ideal))
+
+
 class Trajectory(NamedTuple):
     """One network's embeddings and the flow that starts where they start, both standardised."""
 
     steps: Array  #: (t,)
     network: Array  #: (t, p)
     flow: Array  #: (t, p)
-    n_h: float  #: 1 / (eta lambda_3)
+    n_h: float  #: 1 / (eta lambda_3), with the sum over parallelograms
+    n_h_mean: float  #: the same with their mean
 
 
 def trajectory(record: xr.Dataset) -> Trajectory:
@@ -147,8 +223,10 @@ def trajectory(record: xr.Dataset) -> Trajectory:
     pairs, p = task_of(run).train_pairs(int(run.seed)), int(run.p)
     Z0, rate = float(theory.conserved(network[0]).Z0), float(run.W_E_lr)
     flow = theory.flow(network[0], pairs, rate * steps)
-    n_h = float(theory.grokking_steps(pairs, p, learning_rate=rate, Z0=Z0))
-    return Trajectory(steps, network[..., 0], measures.standardised(flow)[..., 0], n_h)
+    n_h, n_h_mean = (
+        float(theory.grokking_steps(pairs, p, learning_rate=rate, Z0=Z0, averaging=way)) for way in ("sum", "mean")
+    )
+    return Trajectory(steps, network[..., 0], measures.standardised(flow)[..., 0], n_h, n_h_mean)
 
 
 class Diagram(NamedTuple):
@@ -235,12 +313,17 @@ class Agreement(NamedTuple):
     steps: Array  #: (cell that generalises in the published one,) the larger relative difference of the two times
 
 
-def agreement(ours: Diagram, panel: str, *, budget: float) -> Agreement:
-    """Cell by cell; later than ``budget`` counts as never in both."""
+def published_at(ours: Diagram, panel: str) -> Diagram:
+    """The published diagram at the cells of ours."""
     theirs = published(panel)
     rows = [int(np.argmin(np.abs(np.log1p(1e6 * theirs.y) - np.log1p(1e6 * one)))) for one in ours.y]
     columns = [int(np.argmin(np.abs(np.log(theirs.x / one)))) for one in ours.x]
-    part = Diagram(ours.x, ours.y, theirs.t_train[np.ix_(rows, columns)], theirs.t_val[np.ix_(rows, columns)])
+    return Diagram(ours.x, ours.y, theirs.t_train[np.ix_(rows, columns)], theirs.t_val[np.ix_(rows, columns)])
+
+
+def agreement(ours: Diagram, panel: str, *, budget: float) -> Agreement:
+    """Cell by cell; later than ``budget`` counts as never in both."""
+    part = published_at(ours, panel)
     same = part.phases(budget=budget) == ours.phases(budget=budget)[..., :1]
     with np.errstate(invalid="ignore"):
         known = np.isfinite(part.t_val) & (part.t_val <= budget)
@@ -248,6 +331,13 @@ def agreement(ours: Diagram, panel: str, *, budget: float) -> Agreement:
             np.abs(ours.t_train[..., :1] / part.t_train - 1), np.abs(ours.t_val[..., :1] / part.t_val - 1)
         )
     return Agreement(same.ravel().astype(float), np.where(np.isnan(apart), np.inf, apart)[known])
+
+
+def borders(phases: NDArray[np.int64], axis: int) -> dict[tuple[int, int], int]:
+    """How often two different phases are neighbours along an axis: couple of codes, smaller first -> times."""
+    one, other = np.moveaxis(phases, axis, 0)[:-1].ravel(), np.moveaxis(phases, axis, 0)[1:].ravel()
+    couples = [(int(min(a, b)), int(max(a, b))) for a, b in zip(one, other, strict=True) if a != b]
+    return {couple: couples.count(couple) for couple in sorted(set(couples))}
 
 
 def budget_of(record: xr.Dataset) -> float:
@@ -395,6 +485,23 @@ def on_final_plane(initial: Array, final: Array) -> tuple[Array, float]:
     return points, float(measures.ring_share(points, plane.frequency).share)
 
 
+class InitialShares(NamedTuple):
+    """Ring shares of Fig. 21, each (run,) but the second."""
+
+    initial: Array  #: of the initial embeddings on the final plane
+    chance: Array  #: of unrelated normal ones, 20 a run
+    final: Array  #: of the final embeddings
+
+
+def initial_shares(record: xr.Dataset) -> InitialShares:
+    """How much of the final ring the embeddings already held at the start (Fig. 21)."""
+    initial, final = (record.W_E.isel(snapshot=at).values.astype(float) for at in (0, -1))
+    generator = np.random.default_rng(0)
+    own = [on_final_plane(a, b)[1] for a, b in zip(initial, final, strict=True)]
+    chance = [on_final_plane(generator.normal(size=b.shape), b)[1] for b in final for _ in range(20)]
+    return InitialShares(np.array(own), np.array(chance), np.array([best_plane(one).share for one in final]))
+
+
 def projected(embedding: Array, onto: Array, count: int) -> Array:
     """Embeddings (p, d) rebuilt from the first ``count`` components of others, around those others' mean."""
     mean = onto.mean(0)
@@ -471,6 +578,17 @@ def component_accuracy(records: Records, shown: int = 10) -> xr.Dataset:
         {"way": list(ways), "split": list(splits), "component": list(COMPONENTS)},
         {"shown": shown, **{key: record.attrs[key] for key in ("scale",)}},
     )
+
+
+def while_generalising(study: xr.Dataset) -> xr.DataArray:
+    """Test accuracy of `component_accuracy` in the mean over the snapshots from t_train to t_test, (run, way)."""
+    rows = []
+    for i in range(study.sizes["run"]):
+        stop = float(study.t_test[i]) if np.isfinite(study.t_test[i]) else np.inf
+        window = (study.snapshot_step >= float(study.t_train[i])) & (study.snapshot_step <= stop)
+        test = study.accuracy.isel(run=i).sel(split="test")
+        rows.append(test.isel(snapshot=np.flatnonzero(window.values)).mean("snapshot"))
+    return xr.concat(rows, "run")
 
 
 def total_norm(record: xr.Dataset) -> Array:

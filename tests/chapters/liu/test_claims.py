@@ -8,6 +8,7 @@ import pytest
 from grokbook.chapters.liu import claims, experiments, studies
 from grokbook.chapters.liu.claims import BY_ID, CLAIMS
 from grokbook.claims import OUTCOMES
+from grokbook.records import select
 
 DERIVED = {"component_accuracy"}
 
@@ -75,9 +76,17 @@ def test_the_published_diagrams_meet_the_criteria_and_shuffled_ones_do_not(name,
 
 def test_spearman_is_the_textbook_one():
     x, y = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 4, 3, 5])
-    assert claims._rank_correlation(x, y) == pytest.approx(0.8)
-    assert claims._rank_correlation(x, -x) == pytest.approx(-1)
-    assert np.isnan(claims._rank_correlation(x[:2], y[:2]))
+    assert studies.rank_correlation(x, y) == pytest.approx(0.8)
+    assert studies.rank_correlation(x, -x) == pytest.approx(-1)
+    assert np.isnan(studies.rank_correlation(x[:2], y[:2]))
+
+
+def test_a_trend_between_groups_is_none_within_them():
+    group = np.repeat([0, 1, 2], 3)
+    x, y = 10 * group + np.tile([0, 1, 2], 3), 10 * group + np.tile([1, 2, 1], 3)
+    assert studies.rank_correlation(x, y) > 0.9
+    assert studies.rank_correlation(x, y, group) == pytest.approx(0)
+    assert studies.rank_correlation(x, x, group) == pytest.approx(1)
 
 
 # --- what must not count as evidence --------------------------------------------------------------------------
@@ -108,6 +117,24 @@ def test_small_batches_are_judged_by_the_wait(tiny_records):
     for wait, outcome in ((3_000.0, "reproduced"), (1_500.0, "not reproduced"), (np.nan, "reproduced")):
         times = np.where(sizes <= 5, wait, 1_000.0)
         assert judged("fig13", tiny_records, "phases_batch", reached_train_accuracy=times) == outcome
+
+
+def test_a_map_in_which_nothing_generalises_has_no_four_phases(tiny_records):
+    never = {"reached_train_accuracy": 10.0, "reached_test_accuracy": np.nan}
+    assert judged("fig6d", tiny_records, "phases_group_splits", **never) == "not reproduced"
+
+
+def test_a_trained_mirror_image_is_no_new_pair(tiny_records):
+    record = select(tiny_records["planes"], label="b").copy(deep=True)
+    record.train_accuracy[:], record.test_accuracy[:] = 1.0, 1.0
+    found = studies.mirrors(record)
+    for i in range(record.sizes["run"]):
+        pairs = {tuple(pair) for pair in studies.task_of(record.isel(run=i)).train_pairs(int(record.seed[i])).tolist()}
+        held = [(a, b) for a in range(5) for b in range(5) if (a, b) not in pairs]
+        assert found.held[i] == len(held) and found.mirrored[i] == sum((b, a) in pairs for a, b in held)
+        assert found.right[i] == found.held[i] - found.mirrored[i]
+    record.train_accuracy[:] = 0.9
+    assert np.isnan(studies.mirrors(record).right).all(), "a mirrored pair may be wrong then"
 
 
 def test_a_decay_that_was_not_tried_is_not_judged(tiny_records):

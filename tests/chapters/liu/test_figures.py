@@ -145,6 +145,20 @@ def test_among_equally_good_networks_the_best_ring_is_taken():
     assert best == 1 and share[1] == pytest.approx(1) and share[0] < 0.9
 
 
+def test_borders_are_counted_along_an_axis():
+    phases = np.array([[0, 0], [1, 2]])
+    assert studies.borders(phases, 0) == {(0, 1): 1, (0, 2): 1}
+    assert studies.borders(phases, 1) == {(1, 2): 1}
+
+
+def test_a_size_that_never_gets_there_has_a_cross(tiny_records):
+    record = tiny_records["image_sizes"].copy(deep=True)
+    record.test_accuracy[:] = 0.7  # past 60 %, never past 80 %
+    (ax,) = figures.image_sizes({"image_sizes": record}).axes
+    crosses = [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "x"]
+    assert crosses == [0, len(np.unique(record.train_size.values))]
+
+
 def test_a_crossing_is_interpolated():
     assert studies.crossing([0, 1, 2], [0, 0.25, 0.75]) == pytest.approx(1.5)
     assert np.isnan(studies.crossing([0, 1], [0, 0.1]))
