@@ -80,6 +80,8 @@ def known(experiment: Any, out: Path | None) -> Path | None:
 
     if not out:
         found = runner.status(experiment)
+        if found.state == "damaged":
+            print(f"grokbook: {found.why}; it is trained again", file=sys.stderr)
         return found.path if found.state == "present" else None
     path = records.stored_path(experiment, out)
     try:
@@ -218,9 +220,9 @@ def experiments(prefix: str | None = None) -> dict[str, Callable[..., Any]]:
         found |= {f"{chapter}/{name.removeprefix(chapter + '/')}": make for name, make in module.EXPERIMENTS.items()}
     if prefix is None:
         return found
-    if prefix in CHAPTERS:
-        return {name: make for name, make in found.items() if name.startswith(f"{prefix}/")}
-    return {prefix: found[parameters.one_of("experiment", prefix, found)]}
+    chapter = parameters.one_of("chapter", prefix.partition("/")[0], CHAPTERS)
+    own = {name: make for name, make in found.items() if name.startswith(f"{chapter}/")}
+    return own if prefix == chapter else {prefix: own[parameters.one_of("experiment", prefix, own)]}
 
 
 def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
@@ -407,7 +409,10 @@ def parser() -> Parser:
 
 
 # What a folder or disk that cannot be written to is reported as.
-WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR)
+WRITING = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR),
+    *(errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG),
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -429,6 +434,9 @@ def main(argv: list[str] | None = None) -> int:
         if error.errno not in WRITING:
             raise
         print(f"grokbook: cannot write {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(f"grokbook: there is not enough memory for this ({error or 'nothing is left'})", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("grokbook"):

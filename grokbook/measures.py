@@ -682,8 +682,8 @@ def main_embedding_difference(
     if embedding.ndim < 2 or embedding.shape[-2] < 2:
         raise ValueError(f"embedding must have shape (..., p, d) with p of at least 2, got {embedding.shape}")
     p = embedding.shape[-2]
-    if step % p == 0 or not (cyclic or 0 < step < p):
-        wanted = "no multiple of p" if cyclic else "from 1 to p - 1 without the wrap"
+    if not isinstance(step, int | np.integer) or step % p == 0 or not (cyclic or 0 < step < p):
+        wanted = "a whole number, no multiple of p" if cyclic else "a whole number from 1 to p - 1 without the wrap"
         raise ValueError(f"step must be {wanted}, got step={step} with p={p}")
     reductions = {"mean": lambda d: d.mean(-1), "sum": lambda d: d.sum(-1), "none": lambda d: d}
     if reduction not in reductions:

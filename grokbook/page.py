@@ -130,6 +130,13 @@ class Page(Mapping[str, xr.Dataset]):
             return f"python -m grokbook train {self.chapter}/{name}"
         return "; ".join(self.command(one) for one in self.made_of.get(name, ()) if one not in self)
 
+    def _maker(self, name: str, record: xr.Dataset | None) -> str:
+        """What makes the record that is shown."""
+        if record is not None and name not in self.committed:
+            return "this chapter with its parameters"
+        reduced = record is not None and record.attrs["scale"] == "reduced"
+        return f"{self.command(name)} --reduced" if reduced else self.command(name)
+
     # ------------------------------------------------------------------------------------------------- what is shown
 
     def figure(self, id: str) -> Any:
@@ -234,10 +241,7 @@ class Page(Mapping[str, xr.Dataset]):
         rows = []
         for name in self.experiments:
             record = self.get(name, None)
-            command = self.command(name)
-            if record is not None and record.attrs["scale"] == "reduced" and command.startswith("python"):
-                command += " --reduced"  # what makes this record
-            shown, command = _breakable(name), f"<code>{_breakable(command)}</code>"
+            shown, command = _breakable(name), f"<code>{_breakable(self._maker(name, record))}</code>"
             if record is None:
                 rows.append([shown, self.sources[name], "–", "–", "–", "–", "–", "–", command])
                 continue

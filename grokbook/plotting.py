@@ -238,8 +238,8 @@ def heatmap(
 
 
 def mark(ax: Axes, at: float, text: str, *, color: str = FAINT, height: float = 0.97, side: str = "right") -> Axes:
-    """A dotted vertical line with a word beside it."""
-    if not np.isfinite(at):
+    """A dotted vertical line with a word beside it; none where the axis has no such place."""
+    if not np.isfinite(at) or (ax.get_xscale() == "log" and at <= 0):
         return ax
     ax.axvline(at, color=color, ls=":", lw=1.2, zorder=1.5)
     ax.annotate(

@@ -225,6 +225,10 @@ def heading(path: Path) -> dict[str, Any]:
         raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
     if attributes["schema"] != SCHEMA:
         raise DamagedRecord(f"{path}: written in schema {attributes['schema']}, this version reads {SCHEMA}")
+    try:
+        float(attributes["wall_seconds"]), json.loads(attributes["recipe"])["runs"]
+    except (TypeError, ValueError, LookupError) as error:
+        raise DamagedRecord(f"{path}: its attributes are no record's ({error})") from None
     return attributes
 
 

@@ -68,10 +68,11 @@ def test_relabelling_changes_the_med_of_a_circle_by_a_factor_of_thirty():
         ((np.zeros(5), {}), r"embedding must have shape \(\.\.\., p, d\).* got \(5,\)"),
         ((np.zeros((1, 5)), {}), r"p of at least 2, got \(1, 5\)"),
         ((np.zeros((5, 2)), {"reduction": "median"}), "reduction must be one of 'mean', 'sum', 'none', got 'median'"),
-        ((np.zeros((5, 2)), {"step": 10}), "step must be no multiple of p, got step=10 with p=5"),
-        ((np.zeros((5, 2)), {"step": 0}), "step must be no multiple of p, got step=0"),
-        ((np.zeros((5, 2)), {"step": 6, "cyclic": False}), "step must be from 1 to p - 1 without the wrap, got step=6"),
-        ((np.zeros((5, 2)), {"step": -1, "cyclic": False}), "step must be from 1 to p - 1"),
+        ((np.zeros((5, 2)), {"step": 10}), "step must be a whole number, no multiple of p, got step=10 with p=5"),
+        ((np.zeros((5, 2)), {"step": 0}), "a whole number, no multiple of p, got step=0"),
+        ((np.zeros((5, 2)), {"step": 6, "cyclic": False}), "whole number from 1 to p - 1 without the wrap, got step=6"),
+        ((np.zeros((5, 2)), {"step": 1.5}), "step must be a whole number"),
+        ((np.zeros((5, 2)), {"step": -1, "cyclic": False}), "step must be a whole number from 1 to p - 1"),
     ],
 )
 def test_med_of_bad_input_is_one_clear_line(arguments, message):
@@ -217,6 +218,6 @@ def test_defaults_are_shared_tokens_and_seed_zero():
 
 
 def test_the_differences_without_the_wrap_refuse_a_step_of_nothing():
-    with pytest.raises(ValueError, match="step must be from 1 to p - 1"):
+    with pytest.raises(ValueError, match="step must be a whole number from 1 to p - 1"):
         main_embedding_difference(np.zeros((5, 2)), step=5, cyclic=False)
     assert main_embedding_difference(np.eye(5), step=4, cyclic=False, reduction="none").shape == (1,)

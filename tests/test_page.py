@@ -212,6 +212,8 @@ def test_the_records_table_names_source_hash_and_command(make):
     here["curves"]
     markup = here.records_table().markup
     assert here["curves"].attrs["hash"][:8] in markup and "trained here" in markup
+    assert "this chapter with its parameters" in markup and "python" not in markup  # not at the settings of a record
+    assert "grokbook train test/curves" in make(committed=["curves"]).records_table().markup.replace("<wbr>", "")
 
 
 def test_values_are_shown_one_by_one_or_as_a_range():

@@ -165,3 +165,12 @@ def test_some_keeps_first_and_last():
 def test_placeholder_says_what_is_missing():
     figure = plotting.placeholder("Not trained here.")
     assert figure.axes[0].texts[0].get_text() == "Not trained here."
+
+
+def test_a_mark_where_a_logarithmic_axis_has_no_place_is_left_out():
+    _, ((ax,),) = plotting.panels(1, 1)
+    ax.set_xscale("log")
+    plotting.mark(ax, 0, "half")
+    assert not ax.texts and not ax.lines
+    plotting.mark(ax, 3, "half")
+    assert len(ax.texts) == len(ax.lines) == 1

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -109,6 +110,14 @@ def test_a_damaged_file_is_refused_by_name(saved, damage):
     damage(saved)
     with pytest.raises(records.DamagedRecord, match=r"tiny\.nc"):
         records.load(saved)
+
+
+@pytest.mark.parametrize("name, value", [("wall_seconds", "abc"), ("recipe", "not json"), ("recipe", "[]")])
+def test_attributes_that_are_no_records_are_noticed(saved, name, value):
+    with h5py.File(saved, "a") as file:
+        file.attrs[name] = value
+    with pytest.raises(records.DamagedRecord, match=r"tiny\.nc: its attributes are no record's"):
+        records.heading(saved)
 
 
 def test_an_altered_number_is_noticed(saved):
