@@ -424,7 +424,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"grokbook: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on from here"
+        kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on from its last checkpoint"
         print(f"grokbook: interrupted; {kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:

@@ -100,10 +100,12 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
         raise ValueError(f"f = {expression!r}: only {_ALLOWED} are understood, not {ast.unparse(node)!r}")
 
     try:
-        tree = ast.parse(expression, mode="eval")
-    except SyntaxError:
+        found = value(ast.parse(expression, mode="eval"))
+    except (SyntaxError, TypeError):
         raise ValueError(f"f = {expression!r}: not an expression; {_ALLOWED} are understood") from None
-    table = np.broadcast_to(np.asarray(value(tree), np.int64), (p, p)).copy()
+    except (RecursionError, MemoryError):
+        raise ValueError(f"f = {expression[:20]!r}...: nested too deeply to be read") from None
+    table = np.broadcast_to(np.asarray(found, np.int64), (p, p)).copy()
     table.flags.writeable = False
     return table
 

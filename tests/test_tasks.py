@@ -37,6 +37,13 @@ def test_modular_function_refuses_what_is_no_polynomial(expression):
         modular_function(expression, 7)
 
 
+@pytest.mark.parametrize("expression", ["+".join(["n"] * 5000), 5, None])
+def test_modular_function_refuses_what_cannot_be_read_in_one_line(expression):
+    with pytest.raises(ValueError, match=r"^f = ") as refused:
+        modular_function(expression, 7)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
+
+
 def test_split_has_the_asked_size_and_depends_on_the_seed_alone():
     task = ModularTask(11, "n + m", 0.4)
     assert task.in_train(3).sum() == task.train_size == round(0.4 * 121)

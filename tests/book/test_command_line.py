@@ -206,7 +206,8 @@ def test_a_scheduler_is_asked_for_gpus_and_not_this_machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"), [(["status", "gromov"], "goes on from here"), (["verify", "liu/planes"], "keeps nothing")]
+    ("command", "told"),
+    [(["status", "gromov"], "goes on from its last checkpoint"), (["verify", "liu/planes"], "keeps nothing")],
 )
 def test_an_interrupted_command_says_what_is_kept(command, told, monkeypatch, capsys):
     def interrupted(*_, **__):
