@@ -24,7 +24,9 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
     """
     values = {**(given or {}), **named}
     for name, value in values.items():
-        if name in ("p", "largest", "small_p", "seed_p"):
+        if name == "p":
+            whole(name, value, 5)  # the strips of Table 1 leave no pair outside at smaller ones
+        elif name in ("largest", "small_p", "seed_p"):
             whole(name, value, 3)
         elif name == "moduli":
             several(name, value, partial(whole, least=3))

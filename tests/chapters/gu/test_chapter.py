@@ -577,13 +577,20 @@ def test_evidence_is_whole(tiny_records):
         ({"steps": 0}, "steps = 0"),
         ({"budget": -1}, "budget = -1"),
         ({"device": "gpu"}, "device = 'gpu'"),
-        ({"p": 3, "train_fraction": 0.05}, "train_fraction = 0.05: with p = 3"),
+        ({"p": 5, "train_fraction": 0.03}, "train_fraction = 0.03: with p = 5"),
+        ({"p": 4}, "p = 4: a whole number of at least 5"),
     ],
 )
 def test_values_out_of_range_are_one_clear_line(given, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         check(given)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("p", [5, 6])
+def test_the_smallest_moduli_have_every_study(p):
+    for name in studies.STUDIES:
+        assert studies.study(name, p, 0.3).sizes
 
 
 def test_experiments_say_what_they_cost():
