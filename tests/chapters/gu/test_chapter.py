@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
+import yaml
 from matplotlib.figure import Figure
 
 from grokbook.chapters.gu import experiments, figures, studies, tables, theory
@@ -15,10 +17,12 @@ from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
 from grokbook.claims import OUTCOMES, Table
+from grokbook.parameters import declared
 from grokbook.records import select
 
 from .conftest import TINY, tiny
 
+BOOK = Path(__file__).parents[3] / "book"
 KNOWN = set(experiments.EXPERIMENTS) | set(studies.STUDIES) | set(studies.DERIVED)
 
 
@@ -578,6 +582,29 @@ def test_evidence_is_whole(tiny_records):
         ({"budget": -1}, "budget = -1"),
         ({"device": "gpu"}, "device = 'gpu'"),
         ({"p": 5, "train_fraction": 0.03}, "train_fraction = 0.03: with p = 5"),
+        ({"p": 97, "train_fraction": 0.05, "moduli": [3, 47]}, "train_fraction = 0.05: with moduli = 3 it leaves no"),
+        ({"p": 97, "train_fraction": 0.05, "largest": 3}, "train_fraction = 0.05: with largest = 3"),
+        ({"p": 97, "train_fraction": 0.05, "small_p": 4}, "train_fraction = 0.05: with small_p = 4"),
+        ({"p": 97, "train_fraction": 0.05, "seed_p": 3}, "train_fraction = 0.05: with seed_p = 3"),
+        ({"p": 11, "train_fraction": 0.02, "squares": [9]}, "train_fraction = 0.02: with p = 11 and squares = 9"),
+        ({"p": 11, "train_fraction": 0.02, "strips": [9]}, "train_fraction = 0.02: with p = 11 and strips = 9"),
+        ({"p": 97, "form_fractions": [0.00001]}, "form_fractions = 1e-05: with p = 97"),
+        ({"p": 97, "squares": 30}, "squares = 30: a list of whole numbers is allowed"),
+        ({"p": 97, "strips": None}, "strips = None: a list of whole numbers is allowed"),
+        ({"p": 97, "strips": "[3, 4]"}, "strips = '[3, 4]': a list"),
+        ({"p": 97, "squares": [True]}, "squares = True: a whole number"),
+        ({"p": 97, "squares": [-1]}, "squares = -1: a whole number"),
+        ({"p": 97, "offsets": 3}, "offsets = 3: a list"),
+        ({"p": 97, "offsets": True}, "offsets = True: a list"),
+        ({"p": 97, "offsets": ["3"]}, "offsets = '3': a whole number"),
+        ({"p": 97, "f": 3}, "f = 3: text is allowed"),
+        ({"p": 97, "form": None}, "form = None: text is allowed"),
+        ({"offsets": [45, 0]}, "offsets = [45, 0]: numbers in increasing order"),
+        ({"widths_apart": [128, 128]}, "widths_apart = [128, 128]: numbers in increasing order, none of them twice"),
+        ({"form_fractions": [0.6, 0.5]}, "form_fractions = [0.6, 0.5]: numbers in increasing order"),
+        ({"dnn_fractions": [0.6, 0.6]}, "dnn_fractions = [0.6, 0.6]: numbers in increasing order"),
+        ({"depths": [2, 1]}, "depths = [2, 1]: numbers in increasing order"),
+        ({"moduli": [47, 31]}, "moduli = [47, 31]: numbers in increasing order"),
         ({"p": 4}, "p = 4: a whole number of at least 5"),
     ],
 )
@@ -585,6 +612,14 @@ def test_values_out_of_range_are_one_clear_line(given, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         check(given)
     assert "\n" not in str(error.value)
+
+
+def test_declared_and_quick_values_are_allowed():
+    known = {name: one.default for name, one in declared(BOOK / "gu.ipynb").items()}
+    check(known)
+    check(known | yaml.safe_load((BOOK / "quick.yaml").read_text(encoding="utf-8"))["gu"])
+    check(known, strips=[])
+    check(known, squares=())
 
 
 @pytest.mark.parametrize("p", [5, 6])
