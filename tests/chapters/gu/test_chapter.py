@@ -144,6 +144,9 @@ def test_frames_have_words_and_pictures(tiny_records):
     predicted = figures.hole_predictions(11, 0.3, [2, 5])
     assert isinstance(figures.hole_frame(11, "strip", 5, 0.3, predicted, tiny_records["table_1"]), Figure)
     assert "strip of size 5" in figures.hole_alt(predicted, "strip", 5)
+    of_product = figures.hole_predictions(11, 0.3, [2, 5], "n*m")
+    assert not np.array_equal(of_product.coverage, predicted.coverage)
+    assert np.array_equal(of_product.mirror, predicted.mirror)
     assert figures.flow_outside(0) == 0 < figures.flow_outside(3)
     assert isinstance(figures.flow_frame(1.0), Figure)
 
@@ -531,6 +534,79 @@ def test_the_baseline_is_shown_before_a_stand_in_of_the_same_modulus(tiny_record
     assert studies.not_drawn(found) == {"largest_prime": [int(base.p[0])]}
     assert "`largest_prime` has a record of p = 7 too" in SENTENCES["primes"].write(found)
     assert studies.not_drawn({"base": base, "largest_prime": other}) == {}
+
+
+def with_function(record, f):
+    return record.assign_coords(f=("run", [f] * record.sizes["run"]))
+
+
+@pytest.mark.parametrize("id", ["fig4-rise", "fig4-constant", "fig4-mirror", "fig4-more"])
+def test_claims_about_the_form_need_the_form(id, tiny_records):
+    product = with_function(tiny_records["fractions"], "n*m")
+    verdict = by_id(id).judge({"fractions": product})
+    assert verdict.outcome == "not tested" and verdict.ours == "the function trained is xy"
+    same = with_function(tiny_records["fractions"], "n*n + m*n + m**2")
+    assert by_id(id).judge({"fractions": same}).ours == by_id(id).judge(tiny_records).ours
+
+
+def test_the_opening_names_the_functions_trained(tiny_records):
+    given = dict(tiny_records)
+    assert "Addition is learnt late" in SENTENCES["results"].write(given)
+    assert "x² + xy + y² at α" in SENTENCES["results"].write(given)
+    given["base"] = with_function(given["base"], "n**2 - m")
+    given["fractions"] = with_function(given["fractions"], "n*m")
+    text = SENTENCES["results"].write(given)
+    assert "- x² − y is learnt late" in text and "- xy at α" in text and "Addition" not in text.split("\n\n")[1]
+
+
+def test_what_never_happens_happens_at_no_step(tiny_records):
+    record = tiny_records["base"].copy(deep=True)
+    record["train_accuracy"][:], record["test_accuracy"][:] = 0.1, 0.1
+    text = SENTENCES["base"].write({"base": record})
+    assert "knows its training pairs at no step and half of the others at no step" in text
+    assert "step never" not in "".join(SENTENCES[id].write(tiny_records) for id in ("base", "results", "positions"))
+
+
+def test_ways_of_naming_are_counted(tiny_records):
+    record = tiny_records["base"]  # p = 7: 5 is −2, 7 was not logged, 11 is −3
+    assert "For the three ways of naming them that were logged" in SENTENCES["relabelled"].write({"base": record})
+    record = record.assign(med_step_7=record.med_step_5)
+    for p, many in ((97, "six"), (91, "five"), (6, "one"), (7, "three")):
+        other = record.assign_coords(p=("run", [p] * record.sizes["run"]))
+        assert f"For the {many} way" in SENTENCES["relabelled"].write({"base": other})
+
+
+def test_without_a_fitted_group_controls_are_not_compared(tiny_records):
+    study = tiny_records["special"].copy(deep=True)
+    study["correlation"][:] = np.nan
+    given = tiny_records | {"special": study}
+    assert SENTENCES["special"].write(given).startswith("No run fitted its training set")
+    assert not re.search(r"\. ?\.", SENTENCES["all_in_all"].write(given))
+
+
+def test_a_page_without_strips_says_nothing_of_them(tiny_records):
+    study = tiny_records["table_1"]
+    squares = study.isel(row=np.flatnonzero(study.kind.values == "square"))
+    assert SENTENCES["strips"].write({"table_1": squares}) == ""
+
+
+@pytest.mark.parametrize("bound, told", [(1.83, "it is 1.83, above 1; at"), (0.96, "it is 0.96; at")])
+def test_a_bound_is_above_one_only_if_it_is(bound, told, tiny_records):
+    study = tiny_records["coverage"].copy(deep=True)
+    study["bound"][0] = bound
+    names = ("same_class", "circles", "flow", "separability", "lemmas", "centroids", "neighbours")
+    given = {name: tiny_records[name] for name in tiny_records if name in (*names, *studies.STUDIES)}
+    assert told in tables.fragile(given | {"coverage": study}).markup
+
+
+def test_a_ninth_condition_is_drawn(tiny_records):
+    record = tiny_records["overlap"]
+    first = select(record, label=str(record.label.values[0]))
+    nine = xr.concat(
+        [first.assign_coords(label=("run", [f"k = {k}"] * first.sizes["run"])) for k in range(9)], "run"
+    ).assign_attrs(record.attrs)
+    legend = figures.overlap({"overlap": nine}).legends[0]
+    assert len(legend.get_texts()) == 9
 
 
 @pytest.mark.parametrize("id", SENTENCES)
