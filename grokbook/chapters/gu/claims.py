@@ -24,6 +24,7 @@ from grokbook.chapters.gu.studies import Array, last, reached, regular_steps
 from grokbook.claims import Check, Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median, never_median, or_never
 from grokbook.records import conditions, select
+from grokbook.tasks import modular_function
 
 CLAIMS: list[Claim] = []
 claim = entering(CLAIMS)
@@ -332,6 +333,8 @@ def _th310(records: Records) -> Verdict:
     needs=("fractions",),
 )
 def _fig4_rise(records: Records) -> Verdict:
+    if why := _another_form(records["fractions"]):
+        return untested(why)
     alphas, tops = _ceilings(records["fractions"])
     if len(alphas) < 2:
         return untested("only one fraction")
@@ -350,6 +353,8 @@ FIG4_FRACTIONS = (0.5, 0.6, 0.7)  # the paper's
     needs=("fractions",),
 )
 def _fig4_constant(records: Records) -> Verdict:
+    if why := _another_form(records["fractions"]):
+        return untested(why)
     alphas, tops = _ceilings(records["fractions"], FIG4_FRACTIONS)
     if len(alphas) < 2:
         return untested("fewer than two of the paper's fractions")
@@ -370,6 +375,8 @@ def _fig4_constant(records: Records) -> Verdict:
     needs=("fractions",),
 )
 def _fig4_mirror(records: Records) -> Verdict:
+    if why := _another_form(records["fractions"]):
+        return untested(why)
     half = select(records["fractions"], train_fraction=0.5)
     if not half.sizes["run"]:
         return untested("no run at α = 0.5")
@@ -392,6 +399,8 @@ def _fig4_mirror(records: Records) -> Verdict:
     needs=("fractions",),
 )
 def _fig4_more(records: Records) -> Verdict:
+    if why := _another_form(records["fractions"]):
+        return untested(why)
     record = records["fractions"]
     most = select(record, train_fraction=float(record.train_fraction.values.max()))
     alpha = float(most.train_fraction.values[0])
@@ -405,6 +414,13 @@ def _fig4_more(records: Records) -> Verdict:
         **spread(top),
         of="accuracy over seeds",
     )
+
+
+def _another_form(record: xr.Dataset) -> str:
+    """ "" or which other function than x² + xy + y² was trained."""
+    f, p = str(record.f.values[0]), int(record.p.values[0])
+    same = np.array_equal(modular_function(f, p), modular_function(QUADRATIC, p))
+    return "" if same else f"the function trained is {studies.pretty(f)}"
 
 
 def _ceilings(record: xr.Dataset, among: Sequence[float] | None = None) -> tuple[Array, Array]:

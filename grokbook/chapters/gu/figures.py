@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -455,7 +456,7 @@ def _two_rows(records: Records, name: str, measure: str, label: str) -> Figure:
     """Test accuracy above and a measure below, a colour a condition."""
     record = records[name]
     figure, ((accuracy,), (below,)) = plotting.panels(2, 1, height=2.3, sharex=True)
-    for (condition, runs), color in zip(conditions(record), SERIES, strict=False):
+    for (condition, runs), color in zip(conditions(record), cycle(SERIES), strict=False):
         _curve(accuracy, runs, "test_accuracy", color=color, label=condition)
         _curve(below, runs, measure, color=color)
     plotting.fraction_axis(accuracy, "test accuracy")
@@ -478,7 +479,7 @@ def widths(records: Records) -> Figure:
     figure, (axes,) = plotting.panels(1, 2, height=2.6, sharey=True)
     for ax, name in zip(axes, ("width_apart", "width_shared"), strict=True):
         record = records[name]
-        for (label, runs), color in zip(conditions(record), SERIES, strict=False):
+        for (label, runs), color in zip(conditions(record), cycle(SERIES), strict=False):
             _curve(ax, runs, "test_accuracy", color=color, label=label)
         plotting.fraction_axis(ax, "test accuracy" if ax is axes[0] else "")
         ax.set_title(f"p = {int(record.p.values[0])}, k = {int(record.offset.values[0])}")
@@ -946,9 +947,9 @@ def hole_alt(predicted: xr.Dataset, kind: str, size: int) -> str:
     )
 
 
-def hole_predictions(p: int, train_fraction: float, sizes: Sequence[int]) -> xr.Dataset:
+def hole_predictions(p: int, train_fraction: float, sizes: Sequence[int], f: str = "n + m") -> xr.Dataset:
     """Coverage within ``studies.reach`` and mirrors alone, for both kinds of hole over their size; one draw."""
-    labels = studies.modular_function("n + m", p)
+    labels = studies.modular_function(f, p)
     values = np.zeros((2, 2, len(sizes)))
     for a, kind in enumerate(theory.HOLES):
         for b, size in enumerate(sizes):

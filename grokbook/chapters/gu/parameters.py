@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from grokbook.chapters.gu import theory
@@ -11,6 +12,7 @@ from grokbook.parameters import budget_and_device, fraction, several, whole
 from grokbook.tasks import modular_function
 
 HEADS = 4
+ORDERED = ("offsets", "form_fractions", "dnn_fractions", "depths", "moduli")  # a claim or figure reads them in order
 
 
 def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
@@ -24,7 +26,9 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
     """
     values = {**(given or {}), **named}
     for name, value in values.items():
-        if name in ("p", "largest", "small_p", "seed_p"):
+        if name == "p":
+            whole(name, value, 5)  # the strips of Table 1 leave no pair outside at smaller ones
+        elif name in ("largest", "small_p", "seed_p"):
             whole(name, value, 3)
         elif name == "moduli":
             several(name, value, partial(whole, least=3))
@@ -36,12 +40,24 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
             several(name, value, partial(whole, least=1))
         elif name.endswith(("seeds", "steps")) or name == "dnn_width":
             whole(name, value, 1)
+        elif name in ("f", "form"):
+            if not isinstance(value, str):
+                raise ValueError(f"{name} = {value!r}: text is allowed, an expression in n and m")
+        elif name in ("squares", "strips"):
+            if not isinstance(value, list | tuple):
+                raise ValueError(f"{name} = {value!r}: a list of whole numbers is allowed")
+            for size in value:
+                whole(name, size, 0)
+        elif name == "offsets":
+            several(name, value, partial(whole, least=0))
         elif name == "train_fraction":
             fraction(name, value)
         elif name.endswith("fractions"):
             several(name, value, fraction)
         else:
             budget_and_device(name, value)
+        if name in ORDERED or name.startswith("widths"):
+            _increasing(name, value)
     p = values.get("p")
     if p is None:
         return
@@ -53,16 +69,14 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
                 raise ValueError(str(error).replace("f = ", f"{name} = ", 1)) from None
     for name in ("squares", "strips"):
         for size in values.get(name, ()):
-            if not isinstance(size, int) or not 0 <= size <= p - 2:
+            if size > p - 2:
                 raise ValueError(
                     f"{name} = {size!r}: 0 to p - 2 = {p - 2} is allowed; a larger hole leaves no pair outside"
                 )
     if "squares" in values and "strips" in values and not values["squares"] and not values["strips"]:
         raise ValueError("squares = [] and strips = []: one of them must name a size of a hole")
-    if "offsets" in values and not values["offsets"]:
-        raise ValueError("offsets = []: a list of at least one number is allowed")
     for offset in values.get("offsets", ()):
-        if not isinstance(offset, int) or not 0 <= offset <= p:
+        if offset > p:
             raise ValueError(
                 f"offsets = {offset!r}: 0 to p = {p} is allowed; beyond it k + p exceeds the vocabulary of two operands"
             )
@@ -79,12 +93,42 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
                 f"{many or 'figures 9 left, 9 right, 10, 11'}"
             )
     for name, value in values.items():
-        for alpha in value if isinstance(value, list | tuple) else [value]:
-            if "fraction" in name and not 0 < theory.training_size(p, alpha) < p * p:
-                raise ValueError(f"{name} = {alpha}: with p = {p} it leaves no pair to train on")
+        if name.endswith("fractions"):
+            for alpha in value:
+                _trains(name, alpha, "p", p)
+    if "train_fraction" in values:
+        _check_train_fraction(values)
+
+
+def _check_train_fraction(values: Mapping[str, Any]) -> None:
+    """That it leaves pairs to train on in every table that it is used for, with and without holes."""
+    name, alpha, p = "train_fraction", values["train_fraction"], values["p"]
+    for of in ("p", "moduli", "largest", "small_p", "seed_p"):
+        if of in values:
+            for modulus in values[of] if of == "moduli" else [values[of]]:
+                _trains(name, alpha, of, modulus)
+    for of, kind in (("squares", "square"), ("strips", "strip")):
+        for size in values.get(of, ()):
+            inside = int(theory.hole(kind, p, size).sum())
+            if not theory.training_size(p, alpha, inside, split="text"):
+                raise ValueError(
+                    f"{name} = {alpha}: with p = {p} and {of} = {size} it leaves none of the {p * p - inside} pairs "
+                    "outside the hole to train on, drawn as the text says"
+                )
+
+
+def _trains(name: str, alpha: float, of: str, modulus: int) -> None:
+    if not 0 < theory.training_size(modulus, alpha) < modulus**2:
+        raise ValueError(f"{name} = {alpha}: with {of} = {modulus} it leaves no pair to train on or none to test")
+
 
 
 def _width(name: str, value: Any) -> None:
     whole(name, value, HEADS)
     if value % HEADS:
         raise ValueError(f"{name} = {value}: multiples of {HEADS}, the number of heads, are allowed")
+
+
+def _increasing(name: str, value: Any) -> None:
+    if any(later <= one for one, later in pairwise(value)):
+        raise ValueError(f"{name} = {value!r}: numbers in increasing order, none of them twice, are allowed")

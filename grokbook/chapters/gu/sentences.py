@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import gcd
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,6 @@ from grokbook.chapters.gu.claims import (
     CLAIMS,
     OPERATIONS,
     RIVALS,
-    at_step,
     figs,
     figure_trainings,
     listed_and,
@@ -25,6 +25,11 @@ from grokbook.measures import median, never_median
 from grokbook.records import conditions, select
 
 
+def _step(value: float) -> str:
+    """A time in a sentence: "step 1,200", or "no step"."""
+    return f"step {number(value)}" if np.isfinite(value) else "no step"
+
+
 def base(records: Records) -> str:
     """Beside the baseline: when it fits and generalises, and what MED does meanwhile."""
     record = records["base"]
@@ -32,9 +37,8 @@ def base(records: Records) -> str:
     highest = np.nanmax(record.med_M1.values, axis=1)
     below = int(np.isfinite(studies.below_start(record)).sum())
     return (
-        f"The median network knows its training pairs at step {at_step(never_median(studies.fitted(record)))} and "
-        "half of "
-        f"the others at step {at_step(never_median(reached(record, 0.5)))}; at the end it knows "
+        f"The median network knows its training pairs at {_step(never_median(studies.fitted(record)))} and half of "
+        f"the others at {_step(never_median(reached(record, 0.5)))}; at the end it knows "
         f"{percent(median(last(record, 'test_accuracy')))} of them. MED starts at {number(start)}, rises to "
         f"{number(median(highest))} and ends at {number(median(end))}; after the training set is fitted it is "
         "below its "
@@ -57,17 +61,18 @@ def primes(records: Records) -> str:
 def relabelled(records: Records) -> str:
     """Beside the symmetry that MED does not have."""
     record = records["base"]
-    found = []
-    for run in range(record.sizes["run"]):
-        values = [
-            float(last(record, f"med_step_{step}")[run]) for step in (2, 3, 5, 7, 11) if f"med_step_{step}" in record
-        ]
-        values.append(float(last(record, "med_M1")[run]))
-        found.append(f"{number(min(values))} to {number(max(values))}")
+    p = int(record.p.values[0])
+    ways = {1: "med_M1"}  # by the step up to its sign, for MED is the same both ways round
+    for step in (2, 3, 5, 7, 11):
+        if f"med_step_{step}" in record and gcd(step, p) == 1:  # else it is no naming
+            ways.setdefault(min(step % p, -step % p), f"med_step_{step}")
+    ends = np.array([last(record, name) for name in ways.values()])
+    found = [f"{number(float(of.min()))} to {number(float(of.max()))}" for of in ends.T]
+    many = {1: "one way", 2: "two ways", 3: "three ways", 4: "four ways", 5: "five ways", 6: "six ways"}[len(ways)]
     return (
         "The number that MED gives one and the same trained network depends on what its residues are called. "
-        "For the "
-        "six ways of naming them that were logged it ends at " + ", ".join(found) + " (one range a seed)."
+        f"For the {many} of naming them that {'was' if len(ways) == 1 else 'were'} logged it ends at "
+        f"{', '.join(found)} (one range a seed)."
     )
 
 
@@ -117,6 +122,8 @@ def apart(records: Records, most: int = 2) -> str:
         told.append(f"{words} these controls come within 0.05 of MED or do better: {names}")
         if all("permuted MED" in who for who in close.values()):
             told[-1] += ". Permuted MED, which knows nothing of the order of the numbers, is among them both times"
+    if not told:
+        return "No run fitted its training set, so that MED is not compared with its controls."
     text = ". ".join(f"{one[0].upper()}{one[1:]}" for one in told)
     return f"{text}."
 
@@ -145,6 +152,8 @@ def strips(records: Records) -> str:
     rows = records["table_1"]
     rows = rows.isel(row=np.flatnonzero(rows.kind.values == "strip"))
     with_mirror, without = median(rows.inside_mirrored.values), median(rows.inside_unmirrored.values)
+    if not np.isfinite([with_mirror, without]).any():
+        return ""  # no strips were trained
     return (
         f"Inside the strips the median accuracy is {percent(with_mirror)} for pairs whose mirror was trained and "
         f"{percent(without)} for the others."
@@ -303,8 +312,8 @@ def positions(records: Records) -> str:
     for d in np.unique(records["positions"].d_model.values):
         runs = select(records["positions"], d_model=d)
         given, without = (never_median(reached(select(runs, label=label), 0.5)) for label in ("with", "without"))
-        told.append(f"{at_step(given)} with and {at_step(without)} without at d = {d}")
-    return f"Half of the test set is known, by the median seed, at step {'; '.join(told)}."
+        told.append(f"{_step(given)} with and {_step(without)} without at d = {d}")
+    return f"Half of the test set is known, by the median seed, at {'; '.join(told)}."
 
 
 def seeds_apart(records: Records) -> str:
@@ -336,9 +345,10 @@ def results(records: Records) -> str:
     lines = []
     record = records["base"]
     half, fit = never_median(reached(record, 0.5)), never_median(studies.fitted(record))
+    f = str(record.f.values[0])
     lines.append(
-        f"Addition is learnt late: the training pairs by step {at_step(fit)}, half of the others by step "
-        f"{at_step(half)}, {percent(median(last(record, 'test_accuracy')))} of them at the end."
+        f"{'Addition' if f == 'n + m' else studies.pretty(f)} is learnt late: the training pairs by {_step(fit)}, "
+        f"half of the others by {_step(half)}, {percent(median(last(record, 'test_accuracy')))} of them at the end."
     )
     words, runs = next(iter(_groups(records["special"]).items()), ("", None))
     if runs is not None:
@@ -359,8 +369,8 @@ def results(records: Records) -> str:
     of = select(form, train_fraction=alpha)
     seen, unseen = (median(studies.settled(of, f"accuracy_{name}")) for name in ("mirrored", "unmirrored"))
     lines.append(
-        f"x² + xy + y² at α = {alpha:g} is answered on {percent(seen)} of the pairs whose mirror was trained and on "
-        f"{percent(unseen)} of the others."
+        f"{studies.pretty(str(form.f.values[0]))} at α = {alpha:g} is answered on {percent(seen)} of the pairs whose "
+        f"mirror was trained and on {percent(unseen)} of the others."
     )
     return "What this page finds:\n\n" + "\n".join(f"- {line}" for line in lines) + "\n\n" + totals(records)
 

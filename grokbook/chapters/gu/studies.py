@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -334,10 +335,13 @@ def two_vocabularies(record: xr.Dataset) -> xr.Dataset:
     return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})
 
 
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def pretty(f: str) -> str:
     """A function as the paper writes it: n**2 + n*m as x² + xy."""
-    text = f.replace("**2", "²").replace("**3", "³").replace("*", "").replace("n", "x").replace("m", "y")
-    return text.replace("-", "−")
+    text = re.sub(r"\s*\*\*\s*(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), f)
+    return text.replace("*", "").replace("n", "x").replace("m", "y").replace("-", "−")
 
 
 SYMMETRIES = {  # moves under which each function keeps its answer, as theory.symmetry_orbits reads them

@@ -163,7 +163,8 @@ def fragile(records: Records) -> Table:
         "with "
         "replacement, borders are left out. And it grows with p.",
         f"violated for k = {', '.join(map(str, under)) or 'none'}; at k = {coverage.k.values[0]} it is "
-        f"{float(coverage.bound[0]):.2f}, above 1; at k = 4 {theory.coverage_bound(47, 4):.3f} for p = 47, "
+        f"{float(coverage.bound[0]):.2f}{', above 1' if coverage.bound[0] > 1 else ''}; "
+        f"at k = 4 {theory.coverage_bound(47, 4):.3f} for p = 47, "
         f"{theory.coverage_bound(379, 4):.3f} for 379",
     )
 

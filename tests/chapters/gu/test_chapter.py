@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
+import yaml
 from matplotlib.figure import Figure
 
 from grokbook.chapters.gu import experiments, figures, studies, tables, theory
@@ -15,10 +17,12 @@ from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
 from grokbook.claims import OUTCOMES, Table
+from grokbook.parameters import declared
 from grokbook.records import select
 
 from .conftest import TINY, tiny
 
+BOOK = Path(__file__).parents[3] / "book"
 KNOWN = set(experiments.EXPERIMENTS) | set(studies.STUDIES) | set(studies.DERIVED)
 
 
@@ -140,6 +144,9 @@ def test_frames_have_words_and_pictures(tiny_records):
     predicted = figures.hole_predictions(11, 0.3, [2, 5])
     assert isinstance(figures.hole_frame(11, "strip", 5, 0.3, predicted, tiny_records["table_1"]), Figure)
     assert "strip of size 5" in figures.hole_alt(predicted, "strip", 5)
+    of_product = figures.hole_predictions(11, 0.3, [2, 5], "n*m")
+    assert not np.array_equal(of_product.coverage, predicted.coverage)
+    assert np.array_equal(of_product.mirror, predicted.mirror)
     assert figures.flow_outside(0) == 0 < figures.flow_outside(3)
     assert isinstance(figures.flow_frame(1.0), Figure)
 
@@ -529,6 +536,79 @@ def test_the_baseline_is_shown_before_a_stand_in_of_the_same_modulus(tiny_record
     assert studies.not_drawn({"base": base, "largest_prime": other}) == {}
 
 
+def with_function(record, f):
+    return record.assign_coords(f=("run", [f] * record.sizes["run"]))
+
+
+@pytest.mark.parametrize("id", ["fig4-rise", "fig4-constant", "fig4-mirror", "fig4-more"])
+def test_claims_about_the_form_need_the_form(id, tiny_records):
+    product = with_function(tiny_records["fractions"], "n*m")
+    verdict = by_id(id).judge({"fractions": product})
+    assert verdict.outcome == "not tested" and verdict.ours == "the function trained is xy"
+    same = with_function(tiny_records["fractions"], "n*n + m*n + m**2")
+    assert by_id(id).judge({"fractions": same}).ours == by_id(id).judge(tiny_records).ours
+
+
+def test_the_opening_names_the_functions_trained(tiny_records):
+    given = dict(tiny_records)
+    assert "Addition is learnt late" in SENTENCES["results"].write(given)
+    assert "x² + xy + y² at α" in SENTENCES["results"].write(given)
+    given["base"] = with_function(given["base"], "n**2 - m")
+    given["fractions"] = with_function(given["fractions"], "n*m")
+    text = SENTENCES["results"].write(given)
+    assert "- x² − y is learnt late" in text and "- xy at α" in text and "Addition" not in text.split("\n\n")[1]
+
+
+def test_what_never_happens_happens_at_no_step(tiny_records):
+    record = tiny_records["base"].copy(deep=True)
+    record["train_accuracy"][:], record["test_accuracy"][:] = 0.1, 0.1
+    text = SENTENCES["base"].write({"base": record})
+    assert "knows its training pairs at no step and half of the others at no step" in text
+    assert "step never" not in "".join(SENTENCES[id].write(tiny_records) for id in ("base", "results", "positions"))
+
+
+def test_ways_of_naming_are_counted(tiny_records):
+    record = tiny_records["base"]  # p = 7: 5 is −2, 7 was not logged, 11 is −3
+    assert "For the three ways of naming them that were logged" in SENTENCES["relabelled"].write({"base": record})
+    record = record.assign(med_step_7=record.med_step_5)
+    for p, many in ((97, "six"), (91, "five"), (6, "one"), (7, "three")):
+        other = record.assign_coords(p=("run", [p] * record.sizes["run"]))
+        assert f"For the {many} way" in SENTENCES["relabelled"].write({"base": other})
+
+
+def test_without_a_fitted_group_controls_are_not_compared(tiny_records):
+    study = tiny_records["special"].copy(deep=True)
+    study["correlation"][:] = np.nan
+    given = tiny_records | {"special": study}
+    assert SENTENCES["special"].write(given).startswith("No run fitted its training set")
+    assert not re.search(r"\. ?\.", SENTENCES["all_in_all"].write(given))
+
+
+def test_a_page_without_strips_says_nothing_of_them(tiny_records):
+    study = tiny_records["table_1"]
+    squares = study.isel(row=np.flatnonzero(study.kind.values == "square"))
+    assert SENTENCES["strips"].write({"table_1": squares}) == ""
+
+
+@pytest.mark.parametrize("bound, told", [(1.83, "it is 1.83, above 1; at"), (0.96, "it is 0.96; at")])
+def test_a_bound_is_above_one_only_if_it_is(bound, told, tiny_records):
+    study = tiny_records["coverage"].copy(deep=True)
+    study["bound"][0] = bound
+    names = ("same_class", "circles", "flow", "separability", "lemmas", "centroids", "neighbours")
+    given = {name: tiny_records[name] for name in tiny_records if name in (*names, *studies.STUDIES)}
+    assert told in tables.fragile(given | {"coverage": study}).markup
+
+
+def test_a_ninth_condition_is_drawn(tiny_records):
+    record = tiny_records["overlap"]
+    first = select(record, label=str(record.label.values[0]))
+    nine = xr.concat(
+        [first.assign_coords(label=("run", [f"k = {k}"] * first.sizes["run"])) for k in range(9)], "run"
+    ).assign_attrs(record.attrs)
+    legend = figures.overlap({"overlap": nine}).legends[0]
+    assert len(legend.get_texts()) == 9
+
+
 @pytest.mark.parametrize("id", SENTENCES)
 def test_every_sentence_is_written(id, tiny_records):
     sentence = SENTENCES[id]
@@ -577,13 +657,51 @@ def test_evidence_is_whole(tiny_records):
         ({"steps": 0}, "steps = 0"),
         ({"budget": -1}, "budget = -1"),
         ({"device": "gpu"}, "device = 'gpu'"),
-        ({"p": 3, "train_fraction": 0.05}, "train_fraction = 0.05: with p = 3"),
+        ({"p": 5, "train_fraction": 0.03}, "train_fraction = 0.03: with p = 5"),
+        ({"p": 97, "train_fraction": 0.05, "moduli": [3, 47]}, "train_fraction = 0.05: with moduli = 3 it leaves no"),
+        ({"p": 97, "train_fraction": 0.05, "largest": 3}, "train_fraction = 0.05: with largest = 3"),
+        ({"p": 97, "train_fraction": 0.05, "small_p": 4}, "train_fraction = 0.05: with small_p = 4"),
+        ({"p": 97, "train_fraction": 0.05, "seed_p": 3}, "train_fraction = 0.05: with seed_p = 3"),
+        ({"p": 11, "train_fraction": 0.02, "squares": [9]}, "train_fraction = 0.02: with p = 11 and squares = 9"),
+        ({"p": 11, "train_fraction": 0.02, "strips": [9]}, "train_fraction = 0.02: with p = 11 and strips = 9"),
+        ({"p": 97, "form_fractions": [0.00001]}, "form_fractions = 1e-05: with p = 97"),
+        ({"p": 97, "squares": 30}, "squares = 30: a list of whole numbers is allowed"),
+        ({"p": 97, "strips": None}, "strips = None: a list of whole numbers is allowed"),
+        ({"p": 97, "strips": "[3, 4]"}, "strips = '[3, 4]': a list"),
+        ({"p": 97, "squares": [True]}, "squares = True: a whole number"),
+        ({"p": 97, "squares": [-1]}, "squares = -1: a whole number"),
+        ({"p": 97, "offsets": 3}, "offsets = 3: a list"),
+        ({"p": 97, "offsets": True}, "offsets = True: a list"),
+        ({"p": 97, "offsets": ["3"]}, "offsets = '3': a whole number"),
+        ({"p": 97, "f": 3}, "f = 3: text is allowed"),
+        ({"p": 97, "form": None}, "form = None: text is allowed"),
+        ({"offsets": [45, 0]}, "offsets = [45, 0]: numbers in increasing order"),
+        ({"widths_apart": [128, 128]}, "widths_apart = [128, 128]: numbers in increasing order, none of them twice"),
+        ({"form_fractions": [0.6, 0.5]}, "form_fractions = [0.6, 0.5]: numbers in increasing order"),
+        ({"dnn_fractions": [0.6, 0.6]}, "dnn_fractions = [0.6, 0.6]: numbers in increasing order"),
+        ({"depths": [2, 1]}, "depths = [2, 1]: numbers in increasing order"),
+        ({"moduli": [47, 31]}, "moduli = [47, 31]: numbers in increasing order"),
+        ({"p": 4}, "p = 4: a whole number of at least 5"),
     ],
 )
 def test_values_out_of_range_are_one_clear_line(given, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         check(given)
     assert "\n" not in str(error.value)
+
+
+def test_declared_and_quick_values_are_allowed():
+    known = {name: one.default for name, one in declared(BOOK / "gu.ipynb").items()}
+    check(known)
+    check(known | yaml.safe_load((BOOK / "quick.yaml").read_text(encoding="utf-8"))["gu"])
+    check(known, strips=[])
+    check(known, squares=())
+
+
+@pytest.mark.parametrize("p", [5, 6])
+def test_the_smallest_moduli_have_every_study(p):
+    for name in studies.STUDIES:
+        assert studies.study(name, p, 0.3).sizes
 
 
 def test_experiments_say_what_they_cost():

@@ -212,3 +212,11 @@ def test_special_has_every_run_once(tiny_records):
     study = studies.special(tiny_records)
     assert study.sizes["run"] == sum(tiny_records[name].sizes["run"] for name in studies.TRACKED)
     assert studies.special({}) is None
+
+
+@pytest.mark.parametrize(
+    "f, text",
+    [("n**2 + n*m", "x² + xy"), ("n**4 - m**23", "x⁴ − y²³"), ("n ** 10 + m", "x¹⁰ + y"), ("n - m**3", "x − y³")],
+)
+def test_functions_are_written_with_whole_exponents(f, text):
+    assert studies.pretty(f) == text
