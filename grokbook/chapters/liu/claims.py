@@ -958,7 +958,7 @@ def _fig1(records: Records) -> Verdict:
         then = int(np.argmin(np.abs(record.step.values - record.snapshot_step.values[0, 1])))
         train, test = (record[f"{split}_accuracy"].values[:, then] for split in ("train", "test"))
         first = (train >= 0.99) & (test <= 0.5) & (studies.last(record, "test_accuracy") >= 0.99)
-        ring = (share[:, :2].max(1) <= 0.3) & (share[:, -1] >= 0.8) & (round_ <= 0.25)
+        ring = (share[:, :-1].max(1) <= 0.3) & (share[:, -1] >= 0.8) & (round_ <= 0.25)
     else:
         first = np.isfinite(t_test) & (t_test >= 5 * t_train)
         ring = share[:, -1] - share[:, 0] >= 0.3

@@ -279,7 +279,7 @@ def trajectory(p: int = 10, train_size: int = 45, steps: int = 2_000, seed: int 
         (toy_run(AdditionTask(p, train_size), two_groups(), steps, seed),),
         Schedule(log=40, every=max(1, steps // 100)),
         ("rqi",),
-        snapshots=tuple(round(steps * i / frames) for i in range(frames + 1)),
+        snapshots=tuple(dict.fromkeys(round(steps * i / frames) for i in range(frames + 1))),
         keep=("W_E",),
         watch=Watch((*BOTH_REACHED.thresholds, ("rqi", STRUCTURED)), every=1, leave=False),
     )
@@ -571,7 +571,7 @@ def ring(
         ),
         Schedule(log=40, every=max(1, steps // 100)),
         ("effective_dimension",),
-        snapshots=(0, min(1_000, steps // 2) if steps > 5_000 else steps // 10, -1),
+        snapshots=tuple(dict.fromkeys((0, min(1_000, steps // 2) if steps > 5_000 else steps // 10, -1))),
         keep=("W_E",),
         watch=TRANSFORMER_REACHED,
     )
