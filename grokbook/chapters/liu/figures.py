@@ -735,12 +735,16 @@ def phase_diagrams(records: Records) -> Figure:
     figure, axes = plotting.panels(4, 2, height=2.25)
     shown = []
     for row, name in zip(axes, studies.PANEL_TITLES, strict=True):
-        both = [(studies.published(studies.PANELS[name][0]), studies.PUBLISHED_BUDGET)]
+        both = []
         if name in records:
-            both.insert(0, (studies.panel_diagram(records, name), studies.budget_of(records[name])))
+            both.append((row[0], studies.panel_diagram(records, name), studies.budget_of(records[name])))
         else:
             plotting.blank(row[0], "not trained yet")
-        for ax, (one, budget) in zip(row[-len(both) :], both, strict=True):
+        if name not in records or studies.of_published_table(records[name]):
+            both.append((row[1], studies.published(studies.PANELS[name][0]), studies.PUBLISHED_BUDGET))
+        else:
+            plotting.blank(row[1], f"published for\n{studies.PUBLISHED_TABLE}")
+        for ax, one, budget in both:
             phases = one.map(budget=budget)[0]
             phase_panel(ax, one.x, one.y, phases, **_panel_style(name))
             shown.append(phases)

@@ -212,6 +212,9 @@ def phases(records: Records) -> str:
         found, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
         counts = studies.counts(found.map(budget=budget)[0])
         shown = " / ".join(str(counts[phase]) for phase in PHASES[:4])
+        if not studies.of_published_table(records[name]):
+            rows.append(f"({title[0]}) {shown}")
+            continue
         same = studies.agreement(found, studies.PANELS[name][0], budget=budget).phases.mean()
         cut = f" (both cut at {number(budget)} steps)" if budget < studies.PUBLISHED_BUDGET else ""
         rows.append(f"({title[0]}) {shown}, {percent(float(same))} as published{cut}")
@@ -279,8 +282,9 @@ def splits(records: Records) -> str:
         found, budget = studies.panel_diagram(records, own), studies.budget_of(records[own])
         phases, share = found.map(budget=budget)
         theirs = studies.published_at(found, studies.PANELS[name][0]).map(budget=budget)[0]
+        same = float((phases == theirs).mean()) if studies.of_published_table(records[own]) else None
         rows.append(
-            f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(float((phases == theirs).mean()))} at "
+            f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(same)} at "
             f"{number(budget)} steps"
         )
     return (
@@ -294,6 +298,8 @@ def group_splits(records: Records) -> str:
     name = "phases_group_splits"
     found, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
     good = found.phases(budget=budget) <= 1
+    if not studies.of_published_table(records[name]):
+        return f"In (d) {int(good.sum())} of {good.size} runs generalise within {number(budget)} steps."
     theirs = studies.published_at(found, "group").phases(budget=budget) <= 1
     why = (
         "what it shows belongs to its one split and start, not to the longer runs"
