@@ -283,10 +283,7 @@ def splits(records: Records) -> str:
         phases, share = found.map(budget=budget)
         theirs = studies.published_at(found, studies.PANELS[name][0]).map(budget=budget)[0]
         same = float((phases == theirs).mean()) if studies.of_published_table(records[own]) else None
-        rows.append(
-            f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(same)} at "
-            f"{number(budget)} steps"
-        )
+        rows.append(f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(same)} at {number(budget)} steps")
     return (
         "Cells in which all splits agree, and whose majority is as published if the published counts are cut at the "
         f"same length: {', '.join(rows)}. What is still learning then is drawn as confusion or memorisation."
