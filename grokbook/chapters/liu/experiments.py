@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grokbook.chapters.liu.phases import THRESHOLD, solvable_seeds
 from grokbook.experiment import Experiment, Run, Schedule, Watch
@@ -65,7 +64,7 @@ DECAYS = {
 }
 
 
-def _every(values: Sequence[float] | NDArray[np.float64], coarseness: int) -> Sequence[float]:
+def _every(values: Any, coarseness: int) -> Any:
     """The first value and every ``coarseness``-th after it.
 
     Raises:
