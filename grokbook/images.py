@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -116,7 +117,7 @@ def _idx(folder: str, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
         raise ValueError(f"mnist_dir = {folder!r}: {name} is missing (with or without .gz)")
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"mnist_dir = {folder!r}: {path.name} cannot be read ({error})") from None
     header = np.frombuffer(content[: 4 * (1 + len(shape))], ">u4") if len(content) >= 4 * (1 + len(shape)) else None
     if header is None or header.tolist() != [0x800 + len(shape), *shape]:
@@ -124,4 +125,6 @@ def _idx(folder: str, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     body = np.frombuffer(content, np.uint8, offset=header.nbytes)
     if len(body) != np.prod(shape):
         raise ValueError(f"mnist_dir = {folder!r}: {path.name} holds {len(body)} bytes, {np.prod(shape)} are needed")
+    if len(shape) == 1 and body.max() > 9:
+        raise ValueError(f"mnist_dir = {folder!r}: {path.name} holds a label of {body.max()}, 0 to 9 are allowed")
     return body.reshape(shape)

@@ -61,6 +61,18 @@ def test_a_folder_that_is_not_mnist_is_refused(tmp_path):
         ImageTask(10, "mnist", str(folder))
 
 
+def test_a_damaged_archive_and_labels_that_are_no_digits_are_refused(tmp_path):
+    write_mnist(tmp_path, compress=True)
+    path = tmp_path / "t10k-labels-idx1-ubyte.gz"
+    labels = gzip.decompress(path.read_bytes())
+    path.write_bytes(path.read_bytes()[:10] + b"\xff" * 50)
+    with pytest.raises(ValueError, match=r"idx1-ubyte\.gz cannot be read"):
+        ImageTask(10, "mnist", str(tmp_path))
+    path.write_bytes(gzip.compress(labels[:-1] + bytes([10]), 1))
+    with pytest.raises(ValueError, match="label of 10, 0 to 9 are allowed"):
+        ImageTask(10, "mnist", str(tmp_path))
+
+
 @pytest.mark.parametrize(
     "settings, words", [((0,), "train_size = 0"), ((798,), "between 1 and the 797"), ((5, "cifar"), "digits, mnist")]
 )

@@ -255,11 +255,12 @@ def _fig3(records: Records) -> Verdict:
         frequencies.append(min(len(np.unique(one.frequency[one.frequency > 0])) for one in found))
     p = int(records["learning_curves"].p.values[0])
     gd, adamw = median(sd["GD"]), median(sd["AdamW"])
+    ratio = gd / adamw if adamw else float("nan")  # a single unit has no spread
     return Verdict(
         outcome(
-            gd <= 20, adamw <= 6, max(mean) <= 3, gd / adamw >= 2, max(uniform) < 0.15, min(frequencies) == (p - 1) // 2
+            gd <= 20, adamw <= 6, max(mean) <= 3, ratio >= 2, max(uniform) < 0.15, min(frequencies) == (p - 1) // 2
         ),
-        f"GD {number(gd)}°, AdamW {number(adamw)}°, ratio {number(gd / adamw)}; |mean| ≤ {number(max(mean))}°; "
+        f"GD {number(gd)}°, AdamW {number(adamw)}°, ratio {number(ratio)}; |mean| ≤ {number(max(mean))}°; "
         f"resultants ≤ {number(max(uniform))}; "
         f"at least {min(frequencies)} of {(p - 1) // 2} frequencies",
         **spread(sd["GD"]),
@@ -282,8 +283,9 @@ def _fig3_cause(records: Records) -> Verdict:
         for label, record in studies.conditions(records["phase_controls"])
     }
     plain, momentum = sd["AdamW, no decay, 2/N"], sd["GD + momentum, 2/N"]
+    ratio = median(momentum) / median(plain) if median(plain) else float("nan")
     return Verdict(
-        outcome(median(momentum) / median(plain) >= 2),
+        outcome(ratio >= 2),
         "; ".join(f"{label} {number(median(values))}°" for label, values in sd.items()),
         **spread(plain),
         of="AdamW without decay, degrees",

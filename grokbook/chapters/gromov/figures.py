@@ -781,6 +781,8 @@ def regularisers(records: Records) -> Figure:
             )
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
+    if not any(np.isfinite(line.get_xdata()).any() for line in ax.get_lines()):
+        ax.set_xlim(1, float(records["regularisers"].steps.max()))
     ax.set_xscale("log")
     _steps_axis(ax, log=True)
     ax.set_xlabel("first step with 99 % accuracy")

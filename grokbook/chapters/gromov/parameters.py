@@ -38,6 +38,8 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
             number(name, value, lambda rate: rate > 0, "a number above 0")
         else:
             budget_and_device(name, value)
+    if values.get("d_model", 0) % 4:  # the transformer has 4 heads
+        raise ValueError(f"d_model = {values['d_model']}: a multiple of 4 is needed")
     for name in ("heads", "attention_heads"):
         for count in _listed(values.get(name, ())):
             if values.get("d_model", count) % count:

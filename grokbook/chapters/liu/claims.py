@@ -120,6 +120,8 @@ def _fig16(records: Records) -> Verdict:
 )
 def _fig4a(records: Records) -> Verdict:
     study = records["ideal"]
+    if study.attrs["p"] != 10:
+        return Verdict("not tested", "the reference is for p = 10")
     share = study["size"].values / study.attrs["samples"]
     line = (study.nullity == 2).mean("draw").values
     at, draws = studies.crossing(share, line), study.sizes["draw"]
@@ -545,6 +547,20 @@ def _panel(records: Records, name: str) -> tuple[studies.Diagram, NDArray, float
     return found, found.map(budget=budget)[0], budget
 
 
+def _too_short(phases: NDArray, budget: float) -> Verdict | None:
+    """No verdict where nothing has been learnt: a criterion on what generalises would hold of itself."""
+    if (phases == X).all():
+        return Verdict("not tested", f"{_shown(phases)}: nothing is learnt within {number(budget)} steps")
+    return None
+
+
+def _no_reference(record: xr.Dataset) -> Verdict | None:
+    """No verdict on a table that the published step counts are not of."""
+    if not studies.of_published_table(record):
+        return Verdict("not tested", f"the published diagrams are for {studies.PUBLISHED_TABLE}")
+    return None
+
+
 @claim(
     "fig6a",
     "Fig. 6a",
@@ -557,6 +573,8 @@ def _panel(records: Records, name: str) -> tuple[studies.Diagram, NDArray, float
 )
 def _fig6a(records: Records) -> Verdict:
     found, phases, budget = _panel(records, "phases_rates")
+    if untold := _no_reference(records["phases_rates"]) or _too_short(phases, budget):
+        return untold
     same = studies.agreement(found, "rates", budget=budget).phases.mean()
     edge = _boundary(found, phases)
     return Verdict(
@@ -607,7 +625,9 @@ def _cut(budget: float) -> str:
     needs=("phases_rates_splits",),
 )
 def _fig6a_splits(records: Records) -> Verdict:
-    found, phases, _ = _panel(records, "phases_rates_splits")
+    found, phases, budget = _panel(records, "phases_rates_splits")
+    if untold := _too_short(phases, budget):
+        return untold
     edge = _boundary(found, phases)
     return Verdict(
         outcome(edge.constant, edge.none_below, not (phases == X).any()),
@@ -616,13 +636,26 @@ def _fig6a_splits(records: Records) -> Verdict:
     )
 
 
-def _against_published(records: Records, name: str) -> tuple[Verdict, NDArray, studies.Diagram, float, float]:
+class _Comparison(NamedTuple):
+    """One panel of Fig. 6 against the published one."""
+
+    words: str
+    n: int
+    phases: NDArray
+    found: studies.Diagram
+    same: float  #: share of the cells whose phase is the published one
+    near: float  #: share of the published generalising cells whose times are within 1 %
+
+
+def _against_published(records: Records, name: str) -> _Comparison | Verdict:
     found, phases, budget = _panel(records, name)
+    if untold := _no_reference(records[name]) or _too_short(phases, budget):
+        return untold
     same = studies.agreement(found, studies.PANELS[name][0], budget=budget)
     near = float((same.steps <= 0.01).mean()) if len(same.steps) else float("nan")
     alike = percent(float(same.phases.mean()))
     words = f"{_shown(phases)}; {alike} of phases as published{_cut(budget)}, {percent(near)} of times to 1 %"
-    return Verdict("not tested", words, n=phases.size), phases, found, float(same.phases.mean()), near
+    return _Comparison(words, phases.size, phases, found, float(same.phases.mean()), near)
 
 
 @claim(
@@ -635,8 +668,10 @@ def _against_published(records: Records, name: str) -> tuple[Verdict, NDArray, s
     needs=("phases_regression",),
 )
 def _fig6b(records: Records) -> Verdict:
-    verdict, _, _, same, near = _against_published(records, "phases_regression")
-    return Verdict(outcome(same >= 0.9, near >= 0.9), verdict.ours, n=verdict.n)
+    both = _against_published(records, "phases_regression")
+    if isinstance(both, Verdict):
+        return both
+    return Verdict(outcome(both.same >= 0.9, both.near >= 0.9), both.words, n=both.n)
 
 
 @claim(
@@ -648,7 +683,9 @@ def _fig6b(records: Records) -> Verdict:
     needs=("phases_regression",),
 )
 def _fig6b_order(records: Records) -> Verdict:
-    _, phases, _ = _panel(records, "phases_regression")
+    _, phases, budget = _panel(records, "phases_regression")
+    if not (phases <= G).any():
+        return Verdict("not tested", f"{_shown(phases)}: nothing generalises within {number(budget)} steps")
     up = [(int(a), int(b)) for a, b in zip(phases[:-1].ravel(), phases[1:].ravel(), strict=True)]
     along = [(int(a), int(b)) for a, b in zip(phases[:, :-1].ravel(), phases[:, 1:].ravel(), strict=True)]
     direct, soft = up.count((C, M)), up.count((C, G))
@@ -674,7 +711,9 @@ def _fig6b_order(records: Records) -> Verdict:
     needs=("phases_regression_splits",),
 )
 def _fig6b_splits(records: Records) -> Verdict:
-    found, phases, _ = _panel(records, "phases_regression_splits")
+    found, phases, budget = _panel(records, "phases_regression_splits")
+    if untold := _too_short(phases, budget):
+        return untold
     shares = [(phases == code).mean() for code in range(4)]
     up = [(int(a), int(b)) for a, b in zip(phases[:-1].ravel(), phases[1:].ravel(), strict=True)]
     columns = np.broadcast_to(found.x, phases.shape)[phases == C]
@@ -704,13 +743,16 @@ def _fig6b_splits(records: Records) -> Verdict:
     needs=("phases_classification",),
 )
 def _fig6c(records: Records) -> Verdict:
-    verdict, phases, found, same, _ = _against_published(records, "phases_classification")
+    both = _against_published(records, "phases_classification")
+    if isinstance(both, Verdict):
+        return both
+    phases, found = both.phases, both.found
     rows = np.broadcast_to(found.y[:, None], phases.shape)
     apart = median(rows[phases == G]) - median(rows[phases == C])
     return Verdict(
-        outcome(same >= 0.85, apart >= 4, all((phases == code).any() for code in range(4))),
-        f"{verdict.ours}; median decay of grokking {number(apart)} above comprehension's",
-        n=verdict.n,
+        outcome(both.same >= 0.85, apart >= 4, all((phases == code).any() for code in range(4))),
+        f"{both.words}; median decay of grokking {number(apart)} above comprehension's",
+        n=both.n,
     )
 
 
@@ -723,7 +765,9 @@ def _fig6c(records: Records) -> Verdict:
     needs=("phases_classification_splits",),
 )
 def _fig6c_splits(records: Records) -> Verdict:
-    found, phases, _ = _panel(records, "phases_classification_splits")
+    found, phases, budget = _panel(records, "phases_classification_splits")
+    if untold := _too_short(phases, budget):
+        return untold
     return Verdict(
         outcome(phases[0, -1] == M, phases[-1, -1] == X),
         f"{_shown(phases)}; corners {PHASES[phases[0, -1]]}, {PHASES[phases[-1, -1]]}",
@@ -742,7 +786,9 @@ def _fig6c_splits(records: Records) -> Verdict:
     needs=("phases_group_splits",),
 )
 def _fig6d(records: Records) -> Verdict:
-    found, phases, _ = _panel(records, "phases_group_splits")
+    found, phases, budget = _panel(records, "phases_group_splits")
+    if untold := _too_short(phases, budget):
+        return untold
     middle = ((found.x >= 5e-5) & (found.x <= 2e-4))[None, :] & (found.y <= 30)[:, None]
     good = float((phases[middle] <= G).mean()) if middle.any() else np.nan
     rows = np.broadcast_to(found.y[:, None], phases.shape)
@@ -766,16 +812,18 @@ def _fig6d(records: Records) -> Verdict:
     needs=("phases_group",),
 )
 def _fig6d_published(records: Records) -> Verdict:
-    verdict, phases, _, same, _ = _against_published(records, "phases_group")
-    counts = studies.counts(phases)
+    both = _against_published(records, "phases_group")
+    if isinstance(both, Verdict):
+        return both
+    phases, counts = both.phases, studies.counts(both.phases)
     return Verdict(
         outcome(
-            same >= 0.85,
+            both.same >= 0.85,
             all((phases == code).any() for code in range(4)),
             counts[PHASES[C]] == max(counts.values()),
         ),
-        verdict.ours,
-        n=verdict.n,
+        both.words,
+        n=both.n,
     )
 
 
@@ -958,7 +1006,7 @@ def _fig1(records: Records) -> Verdict:
         then = int(np.argmin(np.abs(record.step.values - record.snapshot_step.values[0, 1])))
         train, test = (record[f"{split}_accuracy"].values[:, then] for split in ("train", "test"))
         first = (train >= 0.99) & (test <= 0.5) & (studies.last(record, "test_accuracy") >= 0.99)
-        ring = (share[:, :2].max(1) <= 0.3) & (share[:, -1] >= 0.8) & (round_ <= 0.25)
+        ring = (share[:, :-1].max(1) <= 0.3) & (share[:, -1] >= 0.8) & (round_ <= 0.25)
     else:
         first = np.isfinite(t_test) & (t_test >= 5 * t_train)
         ring = share[:, -1] - share[:, 0] >= 0.3
@@ -1194,6 +1242,8 @@ def _fig8b(records: Records) -> Verdict:
     record = records["image_phases"]
     found = studies.diagram(record, "W_2_lr", "weight_decay")
     phases = found.map(budget=studies.budget_of(record), gap=studies.image_gap(record))[0]
+    if untold := _too_short(phases, studies.budget_of(record)):
+        return untold
     late, clear = np.argwhere(phases == G), np.argwhere(phases == C)
     below = all(any((g < c).any() for c in clear) for g in late) and not any((g > clear).all() for g in late)
     return Verdict(
@@ -1247,6 +1297,8 @@ def _fig20(records: Records) -> Verdict:
     middle = np.array([never_median(t[record.train_size.values == size]) for size in sizes])
     if len(sizes) < 2:
         return Verdict("not tested", "one number of images only")
+    if not np.isfinite(t).any():
+        return Verdict("not tested", "no network generalises within its steps")
     rises = middle[1:] > middle[:-1]
     mild = rises.sum() <= 1 and bool((middle[1:] <= 1.1 * middle[:-1])[rises].all())
     ratio = float(middle[0] / middle[-1]) if np.isfinite(middle[-1]) else float("nan")
@@ -1293,6 +1345,8 @@ def _critical_trained(records: Records) -> Verdict:
     middle = {p: median(values) for p, values in found.items()}
     predicted = np.exp(np.interp(np.log(list(middle)), np.log(study.p.values), np.log(study.fraction.values)))
     ours = np.array(list(middle.values()))
+    if not np.isfinite(ours).any():
+        return Verdict("not tested", "no network finds the line within its steps")
     return Verdict(
         outcome(bool(ours[-1] < ours[0]), bool((ours[np.isfinite(ours)] >= predicted[np.isfinite(ours)] - 0.05).all())),
         ", ".join(f"{number(one)} at p = {p}" for p, one in middle.items()),

@@ -186,7 +186,7 @@ def table(records: Records) -> Table:
         "difference.",
         "taken from the authors' code for Figs 17 and 18",
     )
-    if "phases_group" in records:
+    if "phases_group" in records and studies.of_published_table(records["phases_group"]):
         found, budget = studies.panel_diagram(records, "phases_group"), studies.budget_of(records["phases_group"])
         apart = studies.agreement(found, "group", budget=budget).steps
         add(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from grokbook.models.dense import DenseNet
 from grokbook.models.encoder import PairEncoder
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.optim import AdamW, Group
+from grokbook.parameters import several, whole
 from grokbook.tasks import AdditionTask, GroupTask, ModularTask
 
 EMBEDDING_RATE, DECODER_RATE = 1e-3, 1e-4
@@ -62,6 +64,16 @@ DECAYS = {
 }
 
 
+def _every(values: Any, coarseness: int) -> Any:
+    """The first value and every ``coarseness``-th after it.
+
+    Raises:
+        ValueError: a coarseness that is no whole number of at least 1.
+    """
+    whole("coarseness", coarseness, 1)
+    return values[::coarseness]
+
+
 def _diagram(name: str, runs: Sequence[Run], **changes: Any) -> Experiment:
     """A phase diagram: cells and seeds side by side; a run leaves when both accuracies have been reached."""
     settings: dict[str, Any] = {"schedule": Schedule(log=40), "watch": BOTH_REACHED, "snapshots": (-1,), **changes}
@@ -77,7 +89,7 @@ def _published(p: int, train_size: int, kind: str) -> tuple[AdditionTask, dict[s
 def phases_rates(p: int = 10, train_size: int = 45, steps: int = 100_000, coarseness: int = 1) -> Experiment:
     """Fig. 6 (a): embedding against decoder learning rate, on the published split. Every cell a run."""
     task, model, eps = _published(p, train_size, "regression")
-    rates = RATES_A[::coarseness]
+    rates = _every(RATES_A, coarseness)
     runs = [
         toy_run(task, two_groups(decoder, 0.0, embedding, eps=eps), steps, PUBLISHED_SEED["regression"], **model)
         for embedding in rates
@@ -98,8 +110,8 @@ def _decay_runs(
         eps = 1e-8 if kind == "regression" else CLASS_MEAN_EPS * task.labels
     return [
         toy_run(task, two_groups(rate, decay, eps=eps), steps, seed, **model)
-        for decay in DECAYS[kind][::coarseness]
-        for rate in RATES[::coarseness]
+        for decay in _every(DECAYS[kind], coarseness)
+        for rate in _every(RATES, coarseness)
         for seed in seeds
     ]
 
@@ -121,8 +133,8 @@ def _group_runs(train_size: int, steps: int, coarseness: int, seeds: Sequence[in
     model = ProductDecoder(task.labels, init_scale=1.0, shrinkage=0.0, recipe="diagram")
     return [
         Run(task, model, two_groups(rate, decay), steps, seed)
-        for decay in DECAYS["group"][::coarseness]
-        for rate in RATES[::coarseness]
+        for decay in _every(DECAYS["group"], coarseness)
+        for rate in _every(RATES, coarseness)
         for seed in seeds
     ]
 
@@ -136,7 +148,7 @@ def phases_rates_splits(
     p: int = 10, train_size: int = 45, steps: int = 100_000, coarseness: int = 1, seeds: int = 3
 ) -> Experiment:
     """Fig. 6 (a) over several splits that determine every held-out answer."""
-    rates, task = RATES_A[::coarseness], AdditionTask(p, train_size)
+    rates, task = _every(RATES_A, coarseness), AdditionTask(p, train_size)
     runs = [
         toy_run(task, two_groups(decoder, 0.0, embedding), steps, seed)
         for embedding in rates
@@ -181,7 +193,7 @@ def _knob_diagram(
         for value in values:
             embedding_decay = value if knob == "embedding_decay" else 0.0
             model = {"init_scale": value} if knob == "init_scale" else {}
-            for rate in KNOB_RATES[::coarseness]:
+            for rate in _every(KNOB_RATES, coarseness):
                 for seed in solvable_seeds(p, train_size, seeds, target_size):
                     optimizer = two_groups(rate, embedding_decay=embedding_decay, eps=eps)
                     run = toy_run(task, optimizer, steps, seed, kind, **model)
@@ -202,7 +214,7 @@ def phases_batch(
 ) -> Experiment:
     """Fig. 13: decoder learning rate against batch size. The paper's batch sizes are not stated."""
     return _knob_diagram(
-        "phases_batch", "batch_size", BATCH_SIZES[::coarseness], p, train_size, steps, coarseness, seeds
+        "phases_batch", "batch_size", _every(BATCH_SIZES, coarseness), p, train_size, steps, coarseness, seeds
     )
 
 
@@ -211,7 +223,7 @@ def phases_scale(
 ) -> Experiment:
     """Fig. 14: decoder learning rate against the initial size of the embeddings."""
     return _knob_diagram(
-        "phases_scale", "init_scale", INIT_SCALES[::coarseness], p, train_size, steps, coarseness, seeds
+        "phases_scale", "init_scale", _every(INIT_SCALES, coarseness), p, train_size, steps, coarseness, seeds
     )
 
 
@@ -220,7 +232,7 @@ def phases_decay(
 ) -> Experiment:
     """Fig. 15: decoder learning rate against the weight decay of the embeddings."""
     return _knob_diagram(
-        "phases_decay", "embedding_decay", EMBEDDING_DECAYS[::coarseness], p, train_size, steps, coarseness, seeds
+        "phases_decay", "embedding_decay", _every(EMBEDDING_DECAYS, coarseness), p, train_size, steps, coarseness, seeds
     )
 
 
@@ -232,7 +244,12 @@ FAST_EMBEDDINGS, DEFAULT_RATES = "embeddings 1e-2", "embeddings 1e-3"
 
 
 def sizes_of(p: int, sizes: Sequence[int]) -> list[int]:
-    """Training set sizes given for p = 10, at the same share of all samples of another p."""
+    """Training set sizes given for p = 10, at the same share of all samples of another p.
+
+    Raises:
+        ValueError: a size that is not from 1 to 54.
+    """
+    several("sizes", list(sizes), partial(whole, least=1, most=54))
     samples = p * (p + 1) // 2
     return sorted({min(max(round(size / 55 * samples), 1), samples - 1) for size in sizes})
 
@@ -279,7 +296,7 @@ def trajectory(p: int = 10, train_size: int = 45, steps: int = 2_000, seed: int 
         (toy_run(AdditionTask(p, train_size), two_groups(), steps, seed),),
         Schedule(log=40, every=max(1, steps // 100)),
         ("rqi",),
-        snapshots=tuple(round(steps * i / frames) for i in range(frames + 1)),
+        snapshots=tuple(dict.fromkeys(round(steps * i / frames) for i in range(frames + 1))),
         keep=("W_E",),
         watch=Watch((*BOTH_REACHED.thresholds, ("rqi", STRUCTURED)), every=1, leave=False),
     )
@@ -369,6 +386,7 @@ def critical_sizes(
     shares: Sequence[float] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
 ) -> Experiment:
     """How much of the table a network needs before it finds the line, against the number of symbols."""
+    several("moduli", list(moduli), partial(whole, least=4))  # of fewer symbols no parallelogram is implied
     return Experiment(
         "liu/critical_sizes",
         tuple(
@@ -506,8 +524,8 @@ def image_phases(
                 seed,
                 setting.phase_batch,
             )
-            for decay in np.logspace(-2, 1.5, 8)[::coarseness]
-            for rate in np.logspace(-5, -1, 9)[::coarseness]
+            for decay in _every(np.logspace(-2, 1.5, 8), coarseness)
+            for rate in _every(np.logspace(-5, -1, 9), coarseness)
             for seed in range(seeds)
         ),
         Schedule(log=30),
@@ -571,7 +589,7 @@ def ring(
         ),
         Schedule(log=40, every=max(1, steps // 100)),
         ("effective_dimension",),
-        snapshots=(0, min(1_000, steps // 2) if steps > 5_000 else steps // 10, -1),
+        snapshots=tuple(dict.fromkeys((0, min(1_000, steps // 2) if steps > 5_000 else steps // 10, -1))),
         keep=("W_E",),
         watch=TRANSFORMER_REACHED,
     )

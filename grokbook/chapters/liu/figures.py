@@ -735,12 +735,16 @@ def phase_diagrams(records: Records) -> Figure:
     figure, axes = plotting.panels(4, 2, height=2.25)
     shown = []
     for row, name in zip(axes, studies.PANEL_TITLES, strict=True):
-        both = [(studies.published(studies.PANELS[name][0]), studies.PUBLISHED_BUDGET)]
+        both = []
         if name in records:
-            both.insert(0, (studies.panel_diagram(records, name), studies.budget_of(records[name])))
+            both.append((row[0], studies.panel_diagram(records, name), studies.budget_of(records[name])))
         else:
             plotting.blank(row[0], "not trained yet")
-        for ax, (one, budget) in zip(row[-len(both) :], both, strict=True):
+        if name not in records or studies.of_published_table(records[name]):
+            both.append((row[1], studies.published(studies.PANELS[name][0]), studies.PUBLISHED_BUDGET))
+        else:
+            plotting.blank(row[1], f"published for\n{studies.PUBLISHED_TABLE}")
+        for ax, one, budget in both:
             phases = one.map(budget=budget)[0]
             phase_panel(ax, one.x, one.y, phases, **_panel_style(name))
             shown.append(phases)
@@ -984,16 +988,17 @@ def ring(records: Records) -> Figure:
     record = next(own for _, own in conditions(records["ring"]))
     shares = [studies.best_plane(one.astype(float)).share for one in record.W_E.isel(snapshot=-1).values]
     run = record.isel(run=int(np.argmax(shares)))
-    figure, (axes,) = plotting.panels(1, 3, height=2.3)
+    frames = run.sizes["snapshot"]  # 3, or 2 if the run is too short for one between
+    figure, (axes,) = plotting.panels(1, frames, height=2.3)
     p = run.sizes["symbol"]
     final = studies.best_plane(run.W_E.isel(snapshot=-1).values.astype(float))
     order = np.argsort(np.arange(p) * final.frequency % p)
     colors = _symbol_colors(p)
-    for ax, frame in zip(axes, range(3), strict=True):
+    for ax, frame in zip(axes, range(frames), strict=True):
         embedding = run.W_E.isel(snapshot=frame).values.astype(float)
         plane = studies.best_plane(embedding)
         step = float(run.snapshot_step[frame])
-        if frame == 2:
+        if frame == frames - 1:
             ax.plot(*plane.points[np.append(order, order[0])].T, color=FAINT, lw=0.5, alpha=0.3, zorder=1)
         ax.scatter(*plane.points.T, c=colors, s=16, lw=0, zorder=3)
         for k in range(p) if p < 30 else range(0, p, 4):

@@ -31,8 +31,10 @@ def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:
             whole(name, value, 5, 30)  # fewer leave no parallelogram to imply, more make the tables of theory slow
         elif name in ("image_steps", "image_phase_steps"):
             whole(name, value, 0)
-        elif name in COUNTS or name.endswith(("steps", "coarseness")) or name in ("d_model", "layers", "hidden"):
+        elif name in COUNTS or name.endswith(("steps", "coarseness")) or name in ("layers", "hidden"):
             whole(name, value, 1)
+        elif name == "d_model":
+            whole(name, value, 2)  # the plane of Figs 1 and 7 has two directions
         elif name == "moduli":
             several(name, value, partial(whole, least=4, most=50))
         elif name in ("sizes", "time_sizes"):

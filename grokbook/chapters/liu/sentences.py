@@ -43,6 +43,8 @@ def unique(records: Records) -> str:
     share = study["size"].values / study.attrs["samples"]
     line = (study.nullity == 2).mean("draw").values
     at = studies.crossing(share, line)
+    if study.sizes["draw"] < 2:
+        return "With 1 random training set of each size there is no half of them; more draws are needed."
     ideal = float(np.interp(at, share, study.ideal_accuracy.mean("draw").values))
     return (
         f"Half of the {study.sizes['draw']:,} random training sets leave the line as the only solution at r = "
@@ -59,6 +61,8 @@ def _with_the_line(study: xr.Dataset, at: float) -> str:
     size = int(study["size"].values[np.argmin(np.abs(study["size"].values / study.attrs["samples"] - at))])
     here = study.sel(size=size)
     fixed = here.ideal_accuracy.values[here.nullity.values == 2]
+    if not len(fixed):
+        return ""
     return f" Even where {size} samples do fix the line, it still misses {percent(float(1 - fixed.mean()))}."
 
 
@@ -189,13 +193,15 @@ def trajectory(records: Records) -> str:
     path = studies.trajectory(records["trajectory"])
     run = records["trajectory"].isel(run=0)
     rho = theory.line_fit(path.network[0][:, None]).rho
+    needed = float(path.n_h * np.log(10 * rho))
     reached = float(run.reached_rqi)
     when = f"at step {number(reached)}" if np.isfinite(reached) else "not within the run"
     return (
         f"Here nₕ = {number(path.n_h)} steps. At the start the part that is no line is ρ = {number(float(rho))} times "
         f"as large as the linear one, so the flow needs nₕ log(10 ρ) = "
-        f"{number(float(path.n_h * np.log(10 * rho)))} steps to bring it to "
-        f"a tenth, more than 3 nₕ = {number(3 * path.n_h)}. The network's index passes 0.95 {when}."
+        f"{number(needed)} steps to bring it to "
+        f"a tenth, {'more' if needed > 3 * path.n_h else 'less'} than 3 nₕ = {number(3 * path.n_h)}. "
+        f"The network's index passes 0.95 {when}."
     )
 
 
@@ -206,6 +212,9 @@ def phases(records: Records) -> str:
         found, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
         counts = studies.counts(found.map(budget=budget)[0])
         shown = " / ".join(str(counts[phase]) for phase in PHASES[:4])
+        if not studies.of_published_table(records[name]):
+            rows.append(f"({title[0]}) {shown}")
+            continue
         same = studies.agreement(found, studies.PANELS[name][0], budget=budget).phases.mean()
         cut = f" (both cut at {number(budget)} steps)" if budget < studies.PUBLISHED_BUDGET else ""
         rows.append(f"({title[0]}) {shown}, {percent(float(same))} as published{cut}")
@@ -273,10 +282,8 @@ def splits(records: Records) -> str:
         found, budget = studies.panel_diagram(records, own), studies.budget_of(records[own])
         phases, share = found.map(budget=budget)
         theirs = studies.published_at(found, studies.PANELS[name][0]).map(budget=budget)[0]
-        rows.append(
-            f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(float((phases == theirs).mean()))} at "
-            f"{number(budget)} steps"
-        )
+        same = float((phases == theirs).mean()) if studies.of_published_table(records[own]) else None
+        rows.append(f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(same)} at {number(budget)} steps")
     return (
         "Cells in which all splits agree, and whose majority is as published if the published counts are cut at the "
         f"same length: {', '.join(rows)}. What is still learning then is drawn as confusion or memorisation."
@@ -288,6 +295,8 @@ def group_splits(records: Records) -> str:
     name = "phases_group_splits"
     found, budget = studies.panel_diagram(records, name), studies.budget_of(records[name])
     good = found.phases(budget=budget) <= 1
+    if not studies.of_published_table(records[name]):
+        return f"In (d) {int(good.sum())} of {good.size} runs generalise within {number(budget)} steps."
     theirs = studies.published_at(found, "group").phases(budget=budget) <= 1
     why = (
         "what it shows belongs to its one split and start, not to the longer runs"

@@ -304,6 +304,14 @@ def published(panel: str) -> Diagram:
 
 
 PUBLISHED_BUDGET = 1e5  # steps, of the diagrams of Fig. 6
+PUBLISHED_TABLE = "p = 10 and 45 samples, and 24 of S₃"
+
+
+def of_published_table(record: xr.Dataset) -> bool:
+    """Whether a diagram is of the table and the number of samples of the published ones."""
+    if "p" not in record.coords:
+        return bool((record.train_size == 24).all())
+    return bool((record.p == 10).all() and (record.train_size == 45).all())
 
 
 class Agreement(NamedTuple):

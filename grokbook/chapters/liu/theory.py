@@ -307,11 +307,12 @@ def predicted_accuracy(
         modular, metric: as in `grokbook.measures.modular_representation_quality_index`.
 
     Returns:
-        (...), a fraction.
+        (...), a fraction; nan where an embedding is not finite.
     """
     gaps = parallelogram_gaps(embedding, normalise=normalise, reduce=reduce, modular=modular, metric=metric)
     p = np.shape(embedding)[-2]
-    return _reached(_held(train_pairs, p), _within(gaps, delta), sums_of(p, modular=modular).couples, held_out)
+    found = _reached(_held(train_pairs, p), _within(gaps, delta), sums_of(p, modular=modular).couples, held_out)
+    return np.where(np.isfinite(embedding).all((-2, -1)), found, np.nan)[()]
 
 
 def _held(pairs: ArrayLike, p: int, *, empty: bool = False) -> NDArray[np.bool_]:

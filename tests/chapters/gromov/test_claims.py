@@ -345,3 +345,18 @@ def test_bands_of_one_p_do_not_judge_another():
     assert verdict.outcome == "reproduced" and "inside" not in verdict.ours
     falling = study.assign(accuracy=study.accuracy.where(study.width != 500, 0.9))
     assert BY_ID["claim-1"].judge({"analytic": falling}).outcome == "partly"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_phases_of_a_single_unit_are_judged():
+    from .conftest import trained
+
+    known = {
+        "learning_curves": experiments.learning_curves(P, 1, seeds=2, steps=4),
+        "adamw_curves": experiments.adamw_curves(P, 1, seeds=2, steps=4),
+        "phase_controls": experiments.phase_controls(P, 1, seeds=2, steps=4),
+    }
+    own = {name: trained(experiment) for name, experiment in known.items()}
+    for id in ("fig3", "fig3-cause"):
+        verdict = BY_ID[id].judge({name: own[name] for name in BY_ID[id].needs})
+        assert verdict.outcome in OUTCOMES and "nan" not in verdict.ours

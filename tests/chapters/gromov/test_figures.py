@@ -126,3 +126,14 @@ def test_frames_say_what_they_show(tiny_records):
 @pytest.mark.parametrize(("f", "text"), [("n**2 + m**2 + n*m", "n²\u2009+\u2009m²\u2009+\u2009nm"), ("n*m", "nm")])
 def test_functions_are_written_as_by_hand(f, text):
     assert studies.pretty(f) == text
+
+
+def test_regularisers_are_drawn_where_no_network_gets_there(tiny_records):
+    record = tiny_records["regularisers"].copy(deep=True)
+    for split in ("train", "test"):
+        record[f"{split}_accuracy"][:] = 0.0
+        if f"reached_{split}_accuracy" in record:
+            record[f"reached_{split}_accuracy"][:] = np.nan
+    figure = figures.regularisers({"regularisers": record})
+    figure.canvas.draw()
+    assert figure.axes[0].get_xlim()[0] > 0

@@ -46,6 +46,7 @@ def test_values_in_range_pass():
         ("widths", [8, 8], "none of them twice"),
         ("moduli", [2], "at least 3"),
         ("heads", [5], "divisors of d_model"),
+        ("d_model", 6, "multiple of 4"),
         ("budget", -1.0, "at least 0"),
         ("gd_lr", 0.0, "above 0"),
         ("device", "gpu", "auto, cpu, cuda"),

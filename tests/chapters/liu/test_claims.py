@@ -163,7 +163,11 @@ def test_comprehension_at_any_decay_is_not_enough_for_the_transformer(tiny_recor
 
 
 def test_where_published_counts_are_cut_the_verdict_says_so(tiny_records):
-    verdict = BY_ID["fig6b"].judge({"phases_regression": tiny_records["phases_regression"]})
+    record = tiny_records["phases_regression"].copy(deep=True)
+    record["p"], record["train_size"] = record.p * 0 + 10, record.train_size * 0 + 45
+    assert BY_ID["fig6b"].judge({"phases_regression": record}).outcome == "not tested"  # nothing is learnt
+    record["reached_train_accuracy"][:1] = record["reached_test_accuracy"][:1] = 30
+    verdict = BY_ID["fig6b"].judge({"phases_regression": record})
     assert "both cut at 40 steps" in verdict.ours
 
 
@@ -181,3 +185,35 @@ def test_a_boundary_that_is_no_constant_ratio_is_seen():
     assert straight.constant and straight.none_below and straight.slope == pytest.approx(1)
     assert not boundary(np.broadcast_to(y[:, None] > 2e-4, (7, 7))).constant
     assert not boundary(ratio > 0.1).none_below
+
+
+NOTHING = ("fig6a-splits", "fig6b-order", "fig6b-splits", "fig6c-splits", "fig8b", "fig20", "critical-trained")
+
+
+@pytest.mark.parametrize("id", NOTHING)
+def test_nothing_learnt_is_no_verdict(id, tiny_records):
+    own = {}
+    for name in BY_ID[id].needs:
+        own[name] = tiny_records[name].copy(deep=True)
+        for key in ("train_accuracy", "test_accuracy", "rqi"):
+            if f"reached_{key}" in own[name]:
+                own[name][f"reached_{key}"][:] = np.nan
+            if key in own[name] and "step" in own[name][key].dims:
+                own[name][key][:] = 0.0
+    assert BY_ID[id].judge(own).outcome == "not tested"
+
+
+@pytest.mark.parametrize("id", ["fig6a", "fig6b", "fig6c", "fig4a"])
+def test_what_is_known_for_ten_symbols_is_not_asked_of_others(id, tiny_records):
+    verdict = BY_ID[id].judge({name: tiny_records[name] for name in BY_ID[id].needs})
+    assert verdict.outcome == "not tested" and "p = 10" in verdict.ours
+
+
+def test_nothing_is_told_as_published_for_another_table(tiny_records):
+    from grokbook.chapters.liu import figures, sentences
+
+    needs = {name: tiny_records[name] for name in studies.PANEL_TITLES}
+    assert [studies.of_published_table(record) for record in needs.values()] == [False, False, False, True]
+    assert sentences.phases(needs).count("as published") == 1
+    texts = [text.get_text() for ax in figures.phase_diagrams(needs).axes for text in ax.texts]
+    assert sum(text.startswith("published for") for text in texts) == 3

@@ -60,3 +60,20 @@ def test_solvable_seeds_leave_nothing_open_to_an_ideal_model():
 def test_sizes_scale_with_the_table():
     assert sizes_of(10, (5, 45, 54)) == [5, 45, 54]
     assert sizes_of(4, (5, 45, 54)) == [1, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("fractions", {"sizes": [60, -5]}, "sizes = 60: a whole number from 1 to 54"),
+        ("structure_times", {"sizes": [0]}, "sizes = 0"),
+        ("phases_rates", {"coarseness": 0}, "coarseness = 0: a whole number of at least 1"),
+        ("phases_group", {"coarseness": -1}, "coarseness = -1"),
+        ("phases_batch", {"coarseness": 0}, "coarseness = 0"),
+        ("image_phases", {"coarseness": 0}, "coarseness = 0"),
+        ("critical_sizes", {"moduli": [2]}, "moduli = 2: a whole number of at least 4"),
+    ],
+)
+def test_values_that_name_no_experiment_are_refused(name, given, words):
+    with pytest.raises(ValueError, match=words):
+        EXPERIMENTS[name](**given)

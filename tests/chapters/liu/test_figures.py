@@ -11,7 +11,7 @@ from grokbook.chapters.liu import experiments, figures, studies
 from grokbook.chapters.liu.phases import PHASES
 from grokbook.models.encoder import PairEncoder
 
-from .conftest import TINY, P
+from .conftest import TINY, P, trained
 
 DERIVED = {"component_accuracy"}
 
@@ -32,6 +32,19 @@ def test_phase_figures_leave_a_panel_blank_for_each_diagram_without_a_record(id,
         figure = drawn.draw({name: tiny_records[name] for name in drawn.needs[-count:]})
         blank = [ax for ax in figure.axes if any(text.get_text() == "not trained yet" for text in ax.texts)]
         assert len(blank) == len(drawn.needs) - count
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_few_steps_leave_fewer_snapshots_and_the_figures_are_drawn():
+    short = {
+        "trajectory": trained(experiments.trajectory(P, 18, steps=20)),
+        "ring": trained(experiments.ring(7, 8, 1, 8, steps=5, seeds=1)),
+    }
+    assert short["trajectory"].snapshot_step.values[0].tolist() == [*range(21)]
+    assert short["ring"].snapshot_step.values[0].tolist() == [0, 5]
+    for drawn in figures.FIGURES.values():
+        if drawn.needs and set(drawn.needs) <= set(short):
+            assert drawn.draw({name: short[name] for name in drawn.needs}).axes
 
 
 def test_every_figure_of_the_paper_is_there():

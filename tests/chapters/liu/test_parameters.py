@@ -28,6 +28,7 @@ def test_the_papers_settings_are_allowed():
         ({"group_sizes": [36]}, "group_sizes = 36"),
         ({"moduli": [3]}, "moduli = 3"),
         ({"dropout": 1.0}, "dropout = 1.0"),
+        ({"d_model": 1}, "d_model = 1: a whole number of at least 2"),
         ({"budget": -1}, "budget = -1"),
         ({"device": "tpu"}, "allowed: auto, cpu, cuda"),
         ({"mnist_dir": "/nowhere"}, "no such folder"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from grokbook.chapters.liu import errata
+from grokbook.chapters.liu import errata, sentences, studies, theory
 from grokbook.chapters.liu.sentences import SENTENCES
+
+from .conftest import P
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # at this size some medians are over nothing
@@ -44,3 +47,17 @@ def test_six_symbols_need_six_samples():
 
 def test_most_held_out_pairs_have_a_trained_mirror():
     assert errata.mirrored_share() == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("draws", [1, 2, 3])
+def test_few_draws_are_told_as_few(draws):
+    text = sentences.unique({"ideal": studies.STUDIES["ideal"](10, draws)})
+    assert "Half of the 1 " not in text and "misses –" not in text and "nan" not in text
+
+
+@pytest.mark.parametrize("rho, word", [(1.0, "less"), (5.0, "more")])
+def test_more_or_less_than_three_times_is_said_as_it_is(rho, word, tiny_records, monkeypatch):
+    found = theory.line_fit(np.zeros((P, 1)) + np.arange(P)[:, None])
+    monkeypatch.setattr(theory, "line_fit", lambda embedding: found._replace(rho=np.float64(rho)))
+    assert f"a tenth, {word} than 3 n" in sentences.trajectory(tiny_records)

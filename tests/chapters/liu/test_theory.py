@@ -847,3 +847,11 @@ def test_bad_input_is_one_clear_line(call, message):
 def test_the_theory_does_not_import_torch():
     code = "import sys; import grokbook.chapters.liu.theory; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_an_embedding_that_is_not_finite_has_no_predicted_accuracy():
+    line = np.arange(6.0)[:, None]
+    broken = line.copy()
+    broken[2] = np.nan
+    found = theory.predicted_accuracy(np.stack([line, broken]), np.array([[0, 3], [1, 1], [2, 5]]))
+    assert np.isfinite(found[0]) and np.isnan(found[1])
