@@ -40,6 +40,7 @@ __all__ = [
     "permuted_embedding_difference",
     "phase_residuals",
     "published_med",
+    "ranks",
     "representation_quality_index",
     "resultant_length",
     "ring_share",
@@ -85,6 +86,12 @@ def median(values: ArrayLike) -> float:
     known = np.asarray(values, float)
     known = known[np.isfinite(known)]
     return float(np.median(known)) if len(known) else float("nan")
+
+
+def ranks(values: ArrayLike) -> Array:
+    """Ranks from 1 of a row of numbers, (n,); equal ones share their mean."""
+    _, place, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[place]
 
 
 def or_never(times: ArrayLike) -> Array:

@@ -14,7 +14,7 @@ from grokbook import measures
 from grokbook.chapters.gromov import studies
 from grokbook.chapters.gromov.studies import median
 from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
-from grokbook.measures import never_median, or_never
+from grokbook.measures import never_median, or_never, ranks
 
 CLAIMS: list[Claim] = []
 claim = entering(CLAIMS)
@@ -307,18 +307,11 @@ def _by_label(records: Records) -> dict[str, xr.Dataset]:
     return dict(studies.conditions(records["data_fraction"]))
 
 
-def _ranks(values: NDArray) -> NDArray:
-    """Ranks from 1, ties sharing their mean."""
-    order = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(order[2])
-    return (ends - (order[2] - 1) / 2)[order[1]]
-
-
 def spearman(x: NDArray, y: NDArray) -> float:
     """Rank correlation of two (n,) arrays; nan for fewer than three points or a constant."""
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
-    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
+    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
 
 
 @claim(

@@ -109,15 +109,9 @@ def running_median(values: ArrayLike, steps: ArrayLike, width: int = PLATEAU) ->
     return np.array([np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))])
 
 
-def ranks(values: ArrayLike) -> Array:
-    """Ranks of a row of numbers, ties at their mean."""
-    _, place, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[place]
-
-
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Rank correlation of two rows; nan if one of them is constant or shorter than three."""
-    a, b = ranks(a), ranks(b)
+    a, b = measures.ranks(a), measures.ranks(b)
     if len(a) < 3 or not a.std() or not b.std():
         return float("nan")
     return float(np.corrcoef(a, b)[0, 1])

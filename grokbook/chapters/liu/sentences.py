@@ -242,7 +242,7 @@ NEVER = {
 
 def borders(records: Records) -> str:
     """Beside Fig. 6: which phases touch comprehension."""
-    rows = {"upwards": [], "sideways": []}  # type: dict[str, list[str]]
+    rows: dict[str, list[str]] = {"upwards": [], "sideways": []}
     for name, title in studies.PANEL_TITLES.items():
         phases = studies.panel_diagram(records, name).map(budget=studies.budget_of(records[name]))[0]
         for way, axis in (("upwards", 0), ("sideways", 1)):

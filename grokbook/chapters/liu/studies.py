@@ -131,13 +131,6 @@ def crossing(x: Array, y: Array, level: float = 0.5) -> float:
     return float(x[i] + (level - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
 
 
-def ranks(values: Any) -> Array:
-    """Ranks, equal values sharing their mean."""
-    order = np.unique(values, return_inverse=True)[1]
-    counts = np.bincount(order)
-    return (np.cumsum(counts) - (counts - 1) / 2)[order]
-
-
 def rank_correlation(x: Any, y: Any, group: Any = None) -> float:
     """Spearman's coefficient of the finite couples; nan for fewer than three.
 
@@ -152,7 +145,7 @@ def rank_correlation(x: Any, y: Any, group: Any = None) -> float:
     rows = []
     for one in np.unique(group[known]):
         own = known & (group == one)
-        rows.append([(lambda r: r - r.mean())(ranks(values[own])) for values in (x, y)])
+        rows.append([(lambda r: r - r.mean())(measures.ranks(values[own])) for values in (x, y)])
     a, b = (np.concatenate(column) for column in zip(*rows, strict=True))
     return float(a @ b / np.sqrt((a @ a) * (b @ b))) if a.any() and b.any() else float("nan")
 

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook.measures import (
     group_parallelogram_gaps,
     parallelogram_gaps,
+    ranks,
     representation_quality_index,
     standardised,
     sums_of,
@@ -1056,19 +1057,13 @@ def rate_agreement(steps: ArrayLike, rates: ArrayLike, *, resamples: int = 2000,
         return float(centred @ y / (centred @ centred)) if centred.any() else math.nan
 
     def both(x: Array, y: Array) -> tuple[float, float]:
-        one, other = _ranks(x), _ranks(y)
+        one, other = ranks(x), ranks(y)
         return slope(one, other) * float(one.std() / other.std()) if np.ptp(y) > 0 else math.nan, slope(x, y)
 
     choices = _generator(generator).integers(len(x), size=(resamples, len(x)))
     spread = np.nanquantile([both(x[c], y[c]) for c in choices], [0.025, 0.975], axis=0)
     (low_r, low_s), (high_r, high_s) = spread.tolist()
     return RateAgreement(len(x), both(x, y)[0], (low_r, high_r), slope(x, y), (low_s, high_s))
-
-
-def _ranks(values: Array) -> Array:
-    """Ranks from 1, ties sharing their mean."""
-    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[where]
 
 
 # --- checks of what was passed ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from grokbook import measures
 from grokbook.chapters.gu import experiments, studies, theory
 
 from .conftest import TINY
@@ -29,7 +30,7 @@ def record(every=10, **curves):
 
 
 def test_spearman_is_the_correlation_of_ranks_with_ties_at_their_mean():
-    assert studies.ranks([3, 1, 1, 10]).tolist() == [3, 1.5, 1.5, 4]
+    assert measures.ranks([3, 1, 1, 10]).tolist() == [3, 1.5, 1.5, 4]
     assert studies.spearman([1, 2, 3, 4], [1, 8, 27, 64]) == pytest.approx(1)
     assert studies.spearman([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1)
     # by hand: sum of squared rank differences 4, 1 - 6 * 4 / (4 * 15)
