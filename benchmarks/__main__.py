@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import json
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,12 +25,14 @@ import torch
 from benchmarks import clock
 from benchmarks.workloads import WORKLOADS, Workload, our_state, plain_step, some_steps
 from grokbook import engine, planning, records, runner
+from grokbook.chapters.liu.phases import phase_of
 from grokbook.experiment import Experiment
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
 
 GPU_MEMBERS = (1, 16, 128, 512)
 EVALUATIONS = 200  # in a run, evenly in the logarithm of the step
+DIAGRAMS = ("liu/phases_rates", "liu/phases_regression", "liu/phases_classification", "liu/phases_group")
 
 
 def steps(rounds: int) -> Iterator[dict[str, Any]]:
@@ -185,6 +188,28 @@ def _gpu_seconds(step: Callable[[], object], count: int) -> float:
     return (time.perf_counter() - began) / count
 
 
+def diagrams() -> Iterator[dict[str, Any]]:
+    """The phase diagrams of Fig. 6 of Liu et al. (2022) from nothing, by the clock, beside the committed records."""
+    for name in DIAGRAMS:
+        experiment = planning.experiments()[name]
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            ours = runner.train(experiment, device="cpu", out=Path(folder))
+            minutes = (time.perf_counter() - began) / 60
+        stored = records.find(experiment, records.stored_path(experiment))
+        now, then = (phase_of(one.reached_train_accuracy, one.reached_test_accuracy) for one in (ours, stored))
+        yield {
+            "experiment": name,
+            "networks": len(experiment.runs),
+            "steps": int(ours.stopped_at.sum()),
+            "minutes": minutes,
+            "core_minutes": ours.attrs["wall_seconds"] / 60,
+            "cores": runner.cores(),
+            "stored_machine": stored.attrs["machine"],
+            "same_phase": int((now == then).sum()),
+        }
+
+
 def flops() -> dict[str, int]:
     """Operations of a step of every shape in the book, for the page that plans with them; all are counted anew."""
     runs = {planning.shape(run): run for one in planning.experiments().values() for run in one.runs}
@@ -220,19 +245,21 @@ def mark(value: float, floor: float, aim: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parts = ("steps", "blocks", "processes", "growth", "gpu", "flops")
-    parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all)")
+    parts = ("steps", "blocks", "processes", "growth", "gpu", "flops", "diagrams")
+    parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all but the last, an hour)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds that the medians are of (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, growth.png and flops.json")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
-    wanted = given.parts or parts
+    wanted = given.parts or parts[:-1]
     runner.settle(1)  # as in every process that trains
     print(f"{records.processor()}, one thread; torch {torch.__version__}; medians of {given.rounds} rounds\n")
     path = given.out / "benchmarks.json" if given.out else None
     kept = json.loads(path.read_text()) if path and path.exists() else {}
     if set(wanted) - {"flops"}:  # counts are nobody's measurement
+        if kept.get("machine") != records.processor():  # times of two machines do not belong side by side
+            kept = {}
         kept |= {"machine": records.processor(), "torch": str(torch.__version__), "commit": records.commit()}
 
     def save() -> None:
@@ -309,6 +336,18 @@ def main() -> None:
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
     save()
+    if "diagrams" in wanted:
+        print(f"\nThe phase diagrams of Liu et al. (2022), Fig. 6, from nothing on {runner.cores()} cores:")
+        kept["diagrams"] = []
+        for row in diagrams():
+            kept["diagrams"].append(row)
+            print(
+                f"  {row['experiment']}: {row['minutes']:.1f} min, {row['steps']:,} steps of {row['networks']} "
+                f"networks; {row['same_phase']} end in the phase of the committed record ({row['stored_machine']})",
+                flush=True,
+            )
+            save()
+        print(f"  all four: {sum(row['minutes'] for row in kept['diagrams']):.0f} min")
     if "flops" in wanted and given.out:
         counted = flops()
         given.out.mkdir(parents=True, exist_ok=True)

@@ -103,6 +103,32 @@ def growth() -> Table:
     return plain_table(head, rows, "How the time of a step grows, as a power of each size")
 
 
+def diagrams() -> Markdown | Table:
+    """Four phase diagrams trained again from nothing, by the clock, and how many networks end as the record's did."""
+    rows = measured().get("diagrams", [])
+    if not rows:
+        return Markdown(
+            "On this processor they were not timed; `python -m benchmarks diagrams --out benchmarks` does it."
+        )
+    names = {name: sum(row[name] for row in rows) for name in ("networks", "steps", "minutes", "same_phase")}
+    body = [
+        [
+            row["experiment"].replace("/", "/<wbr>").replace("_", "_<wbr>"),
+            f"{row['networks']:,}",
+            _short(row["steps"]),
+            _hours(60 * row["minutes"]),
+            f"{row['same_phase']:,}",
+        ]
+        for row in [*rows, {"experiment": "together", **names}]
+    ]
+    machines = sorted({row["stored_machine"] for row in rows})
+    caption = (
+        f"Fig. 6 of Liu et al. from nothing on {rows[0]['cores']} cores, and how many networks end in the phase that "
+        f"the committed record ({', '.join(machines)}) has"
+    )
+    return plain_table(("Experiment", "Nets", "Steps taken", "By the clock", "Same phase"), body, caption)
+
+
 def _core() -> planning.Machine:
     """A core at the median rate of the benchmark's workloads."""
     rates = [row["gflop"] / row["ours_ms"] * 1e12 for row in measured()["steps"]]

@@ -66,3 +66,20 @@ def test_on_cores_an_experiment_takes_as_long_as_its_record_did():
     assert sum(planning.shard_seconds([trained], tables._core_of(trained), 2)) == pytest.approx(spent)
     untrained = dataclasses.replace(trained, name="gromov/nothing")
     assert tables._spent(untrained) is None and tables._core_of(untrained) == tables._core()
+
+
+def test_diagrams_are_summed_or_said_not_to_have_been_timed(monkeypatch):
+    rows = [
+        {"experiment": f"liu/{name}", "networks": 10, "steps": 2_000, "minutes": 3.0, "cores": 2} | same
+        for name, same in (
+            ("a", {"same_phase": 9, "stored_machine": "one"}),
+            ("b", {"same_phase": 7, "stored_machine": "other"}),
+        )
+    ]
+    monkeypatch.setattr(tables, "measured", lambda: {"diagrams": rows})
+    markup = tables.diagrams().markup
+    last = re.findall(r"<tr>.*?</tr>", markup, re.S)[-1]
+    assert [text in last for text in ("together", "20", "4.0&nbsp;k", "6.0&nbsp;min", "16")] == [True] * 5
+    assert "on 2 cores" in markup and "(one, other)" in markup
+    monkeypatch.setattr(tables, "measured", dict)
+    assert "python -m benchmarks diagrams" in tables.diagrams().text
