@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import checks
+
 __all__ = [
     "IPR_DEFINITIONS",
     "MED_FORMS",
@@ -72,13 +74,20 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
     """
     values, steps = np.asarray(values, float), np.asarray(steps, float)
     if steps.ndim != 1 or values.shape[-1:] != steps.shape:
-        raise ValueError(
-            f"values must have one entry per step, got values {values.shape} and steps {steps.shape}"
-        )
+        raise ValueError(f"values must have one entry per step, got values {values.shape} and steps {steps.shape}")
     if not len(steps):
         return np.full(values.shape[:-1], np.nan)
     reached = values >= threshold  # (..., step)
     return np.where(reached.any(-1), steps[reached.argmax(-1)], np.nan)
+
+
+def last_value(values: ArrayLike) -> Array:
+    """(...), the last finite value of a curve (..., step); nan if there is none."""
+    values = np.asarray(values, float)
+    if not values.shape[-1]:
+        return np.full(values.shape[:-1], np.nan)
+    where = values.shape[-1] - 1 - np.isfinite(values)[..., ::-1].argmax(-1)
+    return np.take_along_axis(np.where(np.isfinite(values), values, np.nan), where[..., None], -1)[..., 0]
 
 
 def median(values: ArrayLike) -> float:
@@ -191,9 +200,7 @@ def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") ->
         ValueError: there is no such definition.
     """
     if definition not in IPR_DEFINITIONS:
-        raise ValueError(
-            f"definition must be one of {', '.join(map(repr, IPR_DEFINITIONS))}, got {definition!r}"
-        )
+        raise ValueError(f"definition must be one of {', '.join(map(repr, IPR_DEFINITIONS))}, got {definition!r}")
     per_half, power = IPR_DEFINITIONS[definition]
     rows = _halves(W_in) if per_half else np.asarray(W_in, float)[..., None, :]  # (..., width, 2 or 1, n)
     return inverse_participation_ratio(power(rows)).mean((-2, -1))
@@ -206,9 +213,7 @@ class PhaseResiduals(NamedTuple):
     phi2: Array  #: (..., width) phase in the second operand
     phi3: Array  #: (..., width) phase in the answer
     residual: Array  #: (..., width) phi1 + phi2 - phi3, wrapped to (-pi, pi]
-    frequency: NDArray[
-        np.int64
-    ]  #: (..., width) the neuron's frequency, 0 where it has no wave (phases are nan there)
+    frequency: NDArray[np.int64]  #: (..., width) the neuron's frequency, 0 where it has no wave (phases are nan there)
 
 
 def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
@@ -314,9 +319,7 @@ def line_shares(maps: ArrayLike) -> dict[str, Array]:
     a = np.arange(p)
     total = power.sum((-2, -1))
     shared = power[..., p // 2, p // 2] / 2 if p % 2 == 0 else np.zeros(maps.shape[:-2])
-    wave = slice(
-        None, None, 1 if p % 2 else 2
-    )  # frequencies that a wave in 2n can have; the zero one holds no power
+    wave = slice(None, None, 1 if p % 2 else 2)  # frequencies that a wave in 2n can have; the zero one holds no power
     lines = {
         "n + m": power[..., a, a].sum(-1) - shared,
         "n - m": power[..., a, -a].sum(-1) - shared,
@@ -425,8 +428,8 @@ def parallelogram_gaps(
         (..., parallelogram), in the order of ``sums_of(p, modular=modular).couples``.
     """
     embedding = _embedding(embedding, "(..., p, d)", 2)
-    _one_of("reduce", reduce, REDUCTIONS)
-    _one_of("metric", metric, METRICS)
+    checks.one_of("reduce", reduce, REDUCTIONS)
+    checks.one_of("metric", metric, METRICS)
     pairs, couples = _addition(embedding.shape[-2], bool(modular))
     embedding = standardised(embedding) if normalise else embedding
     sums = embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :]  # (..., sample, d)
@@ -504,7 +507,7 @@ def group_parallelogram_gaps(
     n, k = embedding.shape[-3], embedding.shape[-1]
     if embedding.shape[-2] != k or table.shape != (n, n):
         raise ValueError(f"embedding must be (..., n, k, k) and table (n, n), got {embedding.shape} and {table.shape}")
-    _one_of("reduce", reduce, REDUCTIONS)
+    checks.one_of("reduce", reduce, REDUCTIONS)
     if normalise:
         size = np.sqrt(np.square(embedding).mean((-3, -2, -1), keepdims=True))
         embedding = embedding / np.where(size > 0, size, 1.0)
@@ -640,11 +643,6 @@ def _embedding(embedding: ArrayLike, shape: str, least: int) -> Array:
     if embedding.ndim < least:
         raise ValueError(f"embedding must have shape {shape}, got {embedding.shape}")
     return embedding
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 def _halves(W_in: ArrayLike) -> Array:

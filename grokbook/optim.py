@@ -6,6 +6,7 @@ object that updates a stack. The updates are those of ``torch.optim``, member by
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -103,6 +104,9 @@ SETTINGS: dict[str, Callable[[Any, str], float]] = {
 }
 
 
+SHARED = ("beta1", "beta2", "eps", "warmup")  # besides learning rate and weight decay, by those who step in one call
+
+
 class Stepper:
     """Updates the params of M members in place from their gradients.
 
@@ -169,7 +173,7 @@ class _SGD(Stepper):
 class _Adam(Stepper):
     def __init__(self, recipes: Sequence[Optimizer], params: Params) -> None:
         super().__init__(recipes, params)
-        self._parts: list[list[tuple[Any, ...]]] = []
+        self._parts: list[tuple[Any, ...]] = []
 
     def keep(self, members: Sequence[int]) -> None:
         super().keep(members)
@@ -188,41 +192,47 @@ class _Adam(Stepper):
         """One pass over memory per parameter: on a CPU five times as fast as the formula written out."""
         fused = torch._fused_adamw_ if isinstance(self.recipes[0], AdamW) else torch._fused_adam_
         if not self._parts:
-            self._parts = [self._parts_of(member) for member in range(len(self.recipes))]
+            self._parts = self._parts_of()
         # The fused kernel reads memory in order and is silently wrong for a transposed gradient.
         by_member = {name: gradient.contiguous().unbind() for name, gradient in gradients.items()}
         step = torch.tensor(float(count))
-        for member, (recipe, parts) in enumerate(zip(self.recipes, self._parts, strict=True)):
-            for (lr, weight_decay), names, *tensors in parts:
-                value, mean, square = tensors
-                fused(
-                    value,
-                    [by_member[name][member] for name in names],
-                    mean,
-                    square,
-                    [],
-                    [step] * len(names),
-                    lr=lr * warmth(recipe, count),
-                    beta1=recipe.betas[0],  # type: ignore[union-attr]
-                    beta2=recipe.betas[1],  # type: ignore[union-attr]
-                    weight_decay=weight_decay,
-                    eps=recipe.eps,  # type: ignore[union-attr]
-                    amsgrad=False,
-                    maximize=False,
-                )
+        for recipe, (lr, weight_decay), places, value, mean, square in self._parts:
+            fused(
+                value,
+                [by_member[name][member] for member, name in places],
+                mean,
+                square,
+                [],
+                [step] * len(places),
+                lr=lr * warmth(recipe, count),
+                beta1=recipe.betas[0],
+                beta2=recipe.betas[1],
+                weight_decay=weight_decay,
+                eps=recipe.eps,
+                amsgrad=False,
+                maximize=False,
+            )
 
-    def _parts_of(self, member: int) -> list[tuple[Any, ...]]:
-        """What of one member shares learning rate and decay: settings, names, views of values and running averages.
+    def _parts_of(self) -> list[tuple[Any, ...]]:
+        """What shares all settings, over members: a recipe, its settings, places, values and running averages.
 
-        Making a view costs more than updating a small parameter, so these are made once.
+        Making a view, or a call, costs more than updating a small parameter: views are made once, and calls are few.
         """
-        recipe = self.recipes[member]
-        parts = []
-        for pair in dict.fromkeys(settings(recipe, name) for name in self.params):
-            names = [name for name in self.params if settings(recipe, name) == pair]
-            tables = (self.params, self.slots["mean"], self.slots["square"])
-            parts.append((pair, names, *([table[name].detach()[member] for name in names] for table in tables)))
-        return parts
+        alike: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
+        for member, recipe in enumerate(self.recipes):
+            for name in self.params:
+                alike[settings(recipe, name), *(SETTINGS[one](recipe, name) for one in SHARED)].append((member, name))
+        tables = (self.params, self.slots["mean"], self.slots["square"])
+        views = [{name: table[name].detach().unbind() for name in table} for table in tables]
+        return [
+            (
+                self.recipes[places[0][0]],
+                pair,
+                places,
+                *([one[name][member] for member, name in places] for one in views),
+            )
+            for (pair, *_), places in alike.items()
+        ]
 
     def _step_broadcast(self, gradients: Params, count: int | Tensor) -> None:
         """The formula written out for all members at once, without a word from the host."""

@@ -161,9 +161,7 @@ def declared_in(source: str) -> dict[str, Parameter]:
                 found[name] = Parameter(name, ast.unparse(annotation), default, comment)
                 _convert(default, annotation)
             case _:
-                raise ValueError(
-                    f"line {statement.lineno} is not of the form `name: type = value  # meaning`"
-                )
+                raise ValueError(f"line {statement.lineno} is not of the form `name: type = value  # meaning`")
     return found
 
 

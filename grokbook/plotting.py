@@ -289,7 +289,8 @@ def plain_numbers(axis: Any) -> None:
     low, high = axis.get_view_interval()
     if axis.get_scale() == "log" and low > 0:
         decades = np.log10(high / low)
-        subs = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0, 3.0) if decades < 3 else (1.0,)
+        few = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0, 3.0) if decades < 3 else (1.0,)
+        subs = tuple(map(float, range(1, 10))) if decades < 0.7 else few
         axis.set_major_locator(LogLocator(subs=subs, numticks=12))
 
 

@@ -33,7 +33,7 @@ from grokbook import records
 from grokbook.experiment import Experiment
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
-LARGEST_BLOCK = 16  # on a CPU, stacks beyond this gained nothing for the smallest nets
+LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
 COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 TRIES = 3  # for a shard whose process dies (Dask's own default is the same)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grokbook import records, runner
 from grokbook.experiment import Experiment, Run
-from grokbook.measures import first_step
+from grokbook.measures import first_step, last_value
 
 # What is demanded of a run that was trained again on another machine, device or library version.
 START_TOLERANCE = 1e-4  # relative, of losses at step 0: the same data, split and initial weights
@@ -165,7 +165,7 @@ def compare(ours: xr.Dataset, theirs: xr.Dataset, seeds: xr.Dataset, position: i
         steps = first_step(seeds[f"{split}_accuracy"], seeds.step, 0.99)
         if not _within(step, steps, factor=STEP_TOLERANCE):
             why.append(f"99 % of the {split} set at step {step:g}, stored seeds {_range(steps)}")
-        end, ends = (_last(one[f"{split}_accuracy"]) for one in (ours, seeds))
+        end, ends = (np.atleast_1d(last_value(one[f"{split}_accuracy"])) for one in (ours, seeds))
         if not _within(float(end[0]), ends, plus=ACCURACY_TOLERANCE):
             why.append(f"last {split} accuracy {end[0]:.3f}, stored seeds {_range(ends)}")
     before, now = (float(first_step(one.test_accuracy, one.step, 0.99)) for one in (theirs, ours))
@@ -194,9 +194,3 @@ def _within(value: float, stored: NDArray[np.float64], factor: float = 1.0, plus
 def _range(stored: NDArray[np.float64]) -> str:
     low, high = ("never" if np.isnan(end) else f"{end:.4g}" for end in (np.sort(stored)[0], np.sort(stored)[-1]))
     return low if low == high else f"{low} to {high}"
-
-
-def _last(curves: xr.DataArray) -> NDArray[np.float64]:
-    """The last number of each curve: (..., step) without the step."""
-    values = np.atleast_2d(curves.values).astype(float)
-    return np.array([([np.nan, *row[np.isfinite(row)]])[-1] for row in values])

@@ -49,9 +49,7 @@ def frames(
     import ipywidgets as widgets
 
     if not len(pictures) == len(labels) == len(alts) or not pictures:
-        raise ValueError(
-            f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each"
-        )
+        raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
     if not all(alt.strip() for alt in alts):
         raise ValueError("every frame needs an alternative text that says what it shows")
     pngs = [p if isinstance(p, bytes) else _png(p, dpi) for p in pictures]
@@ -61,9 +59,7 @@ def frames(
         )
 
     images = [
-        widgets.HTML(
-            f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
-        )
+        widgets.HTML(f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">')
         for alt, png in zip(alts, pngs, strict=True)
     ]
     last = len(images) - 1

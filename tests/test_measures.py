@@ -510,3 +510,10 @@ def test_never_counts_as_late():
     assert measures.never_median(np.array([100, 300, np.nan])) == 300
     assert measures.never_median(np.array([100, np.nan, np.nan])) == np.inf
     assert measures.never_median(np.array([100.0])) == 100
+
+
+def test_the_last_value_of_a_curve_is_its_last_finite_one():
+    nan = np.nan
+    curves = np.array([[[1.0, 2.0, nan], [nan, nan, nan]], [[nan, 0.0, np.inf], [3.0, nan, 4.0]]])
+    np.testing.assert_array_equal(measures.last_value(curves), [[2.0, nan], [0.0, 4.0]])
+    assert np.isnan(measures.last_value([])) and measures.last_value([nan, 5.0]) == 5.0

@@ -6,7 +6,8 @@ import pytest
 from grokbook import records, runner
 from grokbook.__main__ import main
 from grokbook.experiment import Watch
-from grokbook.verify import _last, _range, _within, verify
+from grokbook.measures import last_value
+from grokbook.verify import _range, _within, verify
 from tests.test_runner import own_cache, tiny  # noqa: F401 (a fixture that every test here uses)
 
 
@@ -88,7 +89,7 @@ def test_the_range_of_the_seeds_is_that_of_the_condition():
     whole = dataclasses.replace(tiny(), runs=(*tiny().runs, *tiny(width=9).runs))
     runner.train(whole, workers=1)
     assert verify(whole, workers=1).passed
-    assert _last(records.load(records.cached_path(whole)).train_loss).shape == (6,)
+    assert last_value(records.load(records.cached_path(whole)).train_loss).shape == (6,)
 
 
 def test_without_a_record_it_says_how_to_make_one():

@@ -108,9 +108,9 @@ def dynamics(records: Records) -> Figure:
 def scalings(records: Records) -> Figure:
     """Fig. 1c and 1b again under three conditions: how long the delay is depends on the output's scale."""
     conditions = (
-        ("learning_curves", "1/(2pN), GD", BLUE),
-        ("printed_scaling", "2/N, GD + momentum", ORANGE),
-        ("printed_scaling_plain", "2/N, GD", GREEN),
+        ("learning_curves", "1/(2pN), GD", SKY),
+        ("printed_scaling", "2/N, GD + momentum", BROWN),
+        ("printed_scaling_plain", "2/N, GD", PURPLE),
     )
     figure, ((accuracy,), (norm,)) = plotting.panels(2, 1, height=2.5, sharex=True)
     moduli = {name: int(records[name].p.values[0]) for name, _, _ in conditions}
@@ -272,7 +272,7 @@ def phase_controls(records: Records) -> Figure:
 def data_fraction(records: Records) -> Figure:
     """Fig. 4a: when runs grok against the share of the data they see."""
     figure, ((ax,),) = plotting.panels(1, 1, height=3.9)
-    for label, record in studies.conditions(records["data_fraction"]):
+    for place, (label, record) in enumerate(studies.conditions(records["data_fraction"])):
         color = OPTIMIZERS.get(label, INK)
         x, table = studies.sweep(record, "train_fraction", studies.test_times)
         plotting.dots(ax, x, table, color=color, label=label)
@@ -280,7 +280,8 @@ def data_fraction(records: Records) -> Figure:
         never = np.isnan(table).sum(0)
         missed = [a for a, count in zip(x, never, strict=True) if count == len(table)]
         if missed:
-            ax.plot(missed, np.full(len(missed), budget), "x", color=color, ms=5, mew=1.2, alpha=0.8)
+            above = budget * 1.13**place  # each kind in a row of its own, or the last would hide the others
+            ax.plot(missed, np.full(len(missed), above), "x", color=color, ms=5, mew=1.2)
     ax.set_yscale("log")
     plotting.plain_numbers(ax.yaxis)
     ax.set_ylabel("t_test (optimizer steps)")
@@ -469,8 +470,8 @@ def squared_sum(records: Records) -> Figure:
         plotting.heatmap(
             unit, studies.hidden_map(W_in[30 % width]), centre=True, title="hidden unit" if not row else None
         )
-        plotting.heatmap(a, outputs[..., yes], limit=(-0.2, 1), title=f"output {yes}, a square" if not row else None)
-        plotting.heatmap(b, outputs[..., no], limit=(-0.2, 1), title=f"output {no}, no square" if not row else None)
+        plotting.heatmap(a, outputs[..., yes], limit=(-0.2, 1), title=f"q = {yes}, a square" if not row else None)
+        plotting.heatmap(b, outputs[..., no], limit=(-0.2, 1), title=f"q = {no}, no square" if not row else None)
         unit.set_ylabel(f"{name}\nn")
         for ax in (a, b):
             ax.set_ylabel("")
@@ -600,7 +601,7 @@ def polynomials(records: Records) -> Figure:
     """Fig. 10: learning curves of two functions that are hard, or impossible, to grok."""
     record = records["polynomials"]
     names = list(dict.fromkeys(record.f.values.tolist()))
-    figure, axes = plotting.panels(2, 2, height=2.4, sharex=True)
+    figure, axes = plotting.panels(2, 2, height=2.4, sharex=True, sharey="row")
     for column, f in enumerate(names):
         alpha = float(studies.select(record, f=f).train_fraction.values.min())
         one = studies.own_steps(studies.select(record, f=f, train_fraction=alpha))
@@ -801,7 +802,7 @@ def critical_fraction(records: Records) -> Figure:
         colors = [to_hex(colormaps["viridis_r"](x)) for x in np.linspace(0.1, 1, len(moduli))]
     for place, ((p, record), color) in enumerate(zip(moduli, colors, strict=False)):
         x, table = studies.sweep(record, "train_fraction", studies.test_times)
-        plotting.dots(left, x, table, color=color, label=f"p = {p}")
+        plotting.dots(left, x, table, color=color, label=f"p = {p}, N = {int(record.width.values[0])}")
         values = studies.smallest_fraction(record)
         right.plot(np.full(len(values), place), values, "o", color=color, ms=5, alpha=0.6, mew=0)
         right.plot(place, studies.median(values), "_", color=color, ms=16, mew=2)

@@ -55,8 +55,8 @@ def at(record: xr.Dataset, name: str, steps: Array) -> Array:
 
 
 def last(record: xr.Dataset, name: str) -> Array:
-    """(run,) the last measured value of a curve."""
-    return at(record, name, np.full(record.sizes["run"], float(record.step[-1])))
+    """(run,) the last measured value of a curve; nan where there is none."""
+    return measures.last_value(record[name].values)
 
 
 def loss_peak(record: xr.Dataset) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import checks
 from grokbook.measures import IPR_DEFINITIONS, first_layer_ipr
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ def draw_phases(
     Returns:
         (3, width), in radians.
     """
-    width, generator = _integer("width", width, 1), _generator(generator)
+    width, generator = checks.integer("width", width, 1), checks.generator(generator)
     phi1, phi2, free = generator.uniform(-np.pi, np.pi, (3, width))
     phi3 = phi1 + phi2 if constrained else free
     return np.stack([phi1, phi2, phi3 + noise * generator.standard_normal(width)])
@@ -83,7 +84,7 @@ def cosine_weights(
     Returns:
         ``W_in`` (width, 2p) and ``W_out`` (p, width).
     """
-    p, width = _integer("p", p, 2), _integer("width", width, 1)
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
     phi1, phi2, phi3 = _phases(phases, width, generator)[:, :, None]  # (width, 1) each
     k = _frequencies(frequencies, width)[:, None]  # (width, 1)
 
@@ -107,7 +108,7 @@ def modular_roots(F: Function, p: int, branches: str = "all") -> list[tuple[int,
     Raises:
         ValueError: branches is neither "all" nor "one".
     """
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     if branches not in ("one", "all"):
         raise ValueError(f'branches must be "one" or "all", got {branches!r}')
     values = _table("F", F, p)
@@ -119,7 +120,7 @@ def answers(
     p: int, *, f1: Function | None = None, f2: Function | None = None, F: Function | None = None
 ) -> NDArray[np.int64]:
     """The table of the task, eqs. 17 and 19: (p, p) with entry (n, m) being F(f1(n) + f2(m)) mod p."""
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     total = (_table("f1", f1, p)[:, None] + _table("f2", f2, p)) % p
     return total if F is None else _table("F", F, p)[total]
 
@@ -138,7 +139,7 @@ def complex_weights(
     Returns:
         ``W_in`` (width, 2p) and ``W_out`` (p, width), complex.
     """
-    p, width = _integer("p", p, 2), _integer("width", width, 1)
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
     phi1, phi2, phi3 = _phases(phases, width, generator)[:, :, None]
     angle = 2 * np.pi / p * (_frequencies(frequencies, width)[:, None] * np.arange(p) % p)  # (width, p)
     W_in = np.concatenate([np.exp(1j * (angle + phi1)), np.exp(1j * (angle + phi2))], axis=1)
@@ -154,7 +155,7 @@ def discrete_logarithms(p: int) -> NDArray[np.int64]:
     Raises:
         ValueError: p is no prime.
     """
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     for g in range(1, p):
         powers = [1]
         while len(powers) < p and powers[-1] * g % p not in (0, 1):
@@ -182,7 +183,7 @@ def product_weights(
     Returns:
         ``W_in`` (width, 2p) and ``W_out`` (p, width), with ``width + 1`` neurons if ``detect_zero``.
     """
-    width, logarithms = _integer("width", width, 1), discrete_logarithms(p)
+    width, logarithms = checks.integer("width", width, 1), discrete_logarithms(p)
     phi1, phi2, phi3 = draw_phases(width, generator=generator)[:, :, None]
     angle = 2 * np.pi / (p - 1) * (np.arange(1, width + 1)[:, None] * logarithms % (p - 1))  # (width, p)
     known = logarithms >= 0
@@ -314,9 +315,7 @@ def table_mse(outputs: ArrayLike, labels: ArrayLike | None = None) -> float:
     outputs = np.asarray(outputs)
     p = outputs.shape[-1]
     flat = outputs.reshape(-1, p)
-    return float(
-        (np.square(np.abs(flat)).sum() - 2 * right_outputs(outputs, labels).real.sum()) / flat.size + 1 / p
-    )
+    return float((np.square(np.abs(flat)).sum() - 2 * right_outputs(outputs, labels).real.sum()) / flat.size + 1 / p)
 
 
 def right_outputs(outputs: ArrayLike, labels: ArrayLike | None = None) -> NDArray:
@@ -388,9 +387,7 @@ WAVES: Mapping[str, tuple[float, tuple[int, int, int]]] = {
 }
 
 
-def wave_families(
-    p: int, phases: ArrayLike, frequencies: ArrayLike | None = None
-) -> dict[str, NDArray[np.float64]]:
+def wave_families(p: int, phases: ArrayLike, frequencies: ArrayLike | None = None) -> dict[str, NDArray[np.float64]]:
     """The waves that a quadratic network with the weights of eqs. 6-7 adds up to, eq. 11 with its factor 2 /
     width.
 
@@ -406,7 +403,7 @@ def wave_families(
     Returns:
         name of `WAVES` -> (p, p, p) contribution to the output for (n, m) and q; they add up to `network`.
     """
-    p, phases = _integer("p", p, 2), np.asarray(phases, float)
+    p, phases = checks.integer("p", p, 2), np.asarray(phases, float)
     width = phases.shape[-1]
     phases, k = _phases(phases, width, None), _frequencies(frequencies, width)
     turns = 2 * np.pi / p * (np.arange(p)[:, None] * k % p)  # (p, width)
@@ -435,7 +432,7 @@ def expected_mse(p: int, width: int) -> float:
     little above. Last, waves in 2n - q and 2m - q share their random phase, which counts for frequencies 0
     and p / 2. For odd p and width < p / 2 every draw of the phases has exactly this error.
     """
-    p, width = _integer("p", p, 2), _integer("width", width, 1)
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
     copies = _copies(p, width)
     standing = int(copies[0] + (copies[p // 2] if p % 2 == 0 else 0))  # neurons with 2k = 0 mod p
     return 4 / width + _constructive_power(copies) - 1 / p + standing / (4 * width**2)
@@ -447,7 +444,7 @@ def expected_line_shares(p: int, width: int) -> dict[str, float]:
     For odd p, as ratios of powers averaged over phases. The sum line holds the delta function and the waves
     in n + m + q; neurons of frequency 0 are constant and left out.
     """
-    p, width = _integer("p", p, 2), _integer("width", width, 1)
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
     copies, shares = _copies(p, width), noise_shares()
     noise = 4 * (width - copies[0]) / width**2
     lines = {
@@ -477,7 +474,7 @@ def signal_to_noise(width: int, phase_noise: float = 0.0) -> float:
     Normal errors of the phases with standard deviation ``phase_noise`` (radians) shrink it by
     exp(-phase_noise**2 / 2).
     """
-    return math.sqrt(_integer("width", width, 1)) / 2 * math.exp(-(phase_noise**2) / 2)
+    return math.sqrt(checks.integer("width", width, 1)) / 2 * math.exp(-(phase_noise**2) / 2)
 
 
 def has_even_part(activation: str | Activation) -> bool:
@@ -582,9 +579,7 @@ def complex_study(p: int, widths: Sequence[int], seeds: Sequence[int]) -> xr.Dat
         [table_accuracy(complex_network(*complex_weights(p, width, generator=seed))) for seed in seeds]
         for width in widths
     ]
-    return xr.DataArray(
-        values, {"width": list(widths), "seed": list(seeds)}, ("width", "seed"), name="accuracy"
-    )
+    return xr.DataArray(values, {"width": list(widths), "seed": list(seeds)}, ("width", "seed"), name="accuracy")
 
 
 def product_study(p: int, widths: Sequence[int], seeds: Sequence[int]) -> xr.Dataset:
@@ -635,9 +630,7 @@ def random_features_study(
     values = np.empty((2, len(widths), len(seeds)))
     for i, width in enumerate(widths):
         for j, seed in enumerate(seeds):
-            values[:, i, j] = random_features(
-                p, width, train_fraction=train_fraction, ridge=ridge, generator=seed
-            )
+            values[:, i, j] = random_features(p, width, train_fraction=train_fraction, ridge=ridge, generator=seed)
     dims = ("width", "seed")
     variables = {"train_accuracy": (dims, values[0]), "test_accuracy": (dims, values[1])}
     return xr.Dataset(variables, {"width": list(widths), "seed": list(seeds)})
@@ -668,7 +661,7 @@ def random_features(
     Raises:
         ValueError: a train_fraction not between 0 and 1, or a ridge not above 0.
     """
-    p, width, generator = _integer("p", p, 2), _integer("width", width, 1), _generator(generator)
+    p, width, generator = checks.integer("p", p, 2), checks.integer("width", width, 1), checks.generator(generator)
     if not 0 < train_fraction < 1:
         raise ValueError(f"train_fraction must be between 0 and 1, got {train_fraction}")
     if not ridge > 0:
@@ -694,23 +687,6 @@ def random_features(
 # --- checks of what was passed ------------------------------------------------------------------------------
 
 
-def _integer(name: str, value: int, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {name}={value!r}") from None
-    if number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {name}={number}")
-    return number
-
-
-def _generator(generator: Seed) -> np.random.Generator:
-    try:
-        return np.random.default_rng(generator)
-    except TypeError:
-        raise ValueError(f"generator must be a numpy Generator, a seed or None, got {generator!r}") from None
-
-
 def _phases(phases: ArrayLike | None, width: int, generator: Seed) -> NDArray[np.float64]:
     if phases is None:
         return draw_phases(width, generator=generator)
@@ -723,9 +699,7 @@ def _phases(phases: ArrayLike | None, width: int, generator: Seed) -> NDArray[np
 def _frequencies(frequencies: ArrayLike | None, width: int) -> NDArray[np.int64]:
     k = np.arange(1, width + 1) if frequencies is None else np.asarray(frequencies)
     if k.shape != (width,) or k.dtype.kind not in "iu":
-        raise ValueError(
-            f"frequencies must be {width} integers, one a neuron, got {k.dtype} of shape {k.shape}"
-        )
+        raise ValueError(f"frequencies must be {width} integers, one a neuron, got {k.dtype} of shape {k.shape}")
     return k.astype(np.int64)
 
 
@@ -781,7 +755,5 @@ def _labels(labels: ArrayLike | None, p: int) -> NDArray[np.int64]:
     """(p * p,) right answers, row n * p + m."""
     table = answers(p) if labels is None else np.asarray(labels)
     if table.size != p * p:
-        raise ValueError(
-            f"labels must hold one answer for each of the {p * p} pairs, got shape {table.shape}"
-        )
+        raise ValueError(f"labels must hold one answer for each of the {p * p} pairs, got shape {table.shape}")
     return table.ravel()

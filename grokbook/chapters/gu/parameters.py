@@ -122,7 +122,6 @@ def _trains(name: str, alpha: float, of: str, modulus: int) -> None:
         raise ValueError(f"{name} = {alpha}: with {of} = {modulus} it leaves no pair to train on or none to test")
 
 
-
 def _width(name: str, value: Any) -> None:
     whole(name, value, HEADS)
     if value % HEADS:

@@ -57,12 +57,7 @@ def regular_steps(record: xr.Dataset) -> xr.Dataset:
 
 def last(record: xr.Dataset, name: str) -> Array:
     """(run,) the last measured value of a curve; nan where there is none."""
-    found = np.full(record.sizes["run"], np.nan)
-    for run, values in enumerate(record[name].values):
-        known = np.isfinite(values)
-        if known.any():
-            found[run] = values[known][-1]
-    return found
+    return measures.last_value(record[name].values)
 
 
 def first(record: xr.Dataset, name: str, threshold: float) -> Array:

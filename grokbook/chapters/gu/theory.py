@@ -11,13 +11,13 @@ entropy.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import checks
 from grokbook.measures import main_embedding_difference
 from grokbook.tasks import modular_function
 
@@ -46,10 +46,10 @@ def hole(kind: str, p: int, size: int) -> Mask:
     Raises:
         ValueError: an unknown kind, or a size that leaves nothing outside.
     """
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     if kind not in HOLES:
         raise ValueError(f"kind must be one of {', '.join(map(repr, HOLES))}, got {kind!r}")
-    size = _integer("size", size, 0, p - 2)
+    size = checks.integer("size", size, 0, p - 2)
     inside = np.arange(p) <= size
     return inside[:, None] & (inside if kind == "square" else np.ones(p, bool))
 
@@ -69,13 +69,13 @@ def draw_training_mask(
     Raises:
         ValueError: a hole of another shape, an unknown split, or a train_fraction not between 0 and 1.
     """
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     holed = np.zeros((p, p), bool) if holed is None else np.asarray(holed, bool)
     if holed.shape != (p, p):
         raise ValueError(f"holed must have shape (p, p) = ({p}, {p}), got {holed.shape}")
     size = training_size(p, train_fraction, int(holed.sum()), split=split)
     mask = np.zeros(p * p, bool)
-    mask[_generator(generator).permutation(np.flatnonzero(~holed))[:size]] = True
+    mask[checks.generator(generator).permutation(np.flatnonzero(~holed))[:size]] = True
     return mask.reshape(p, p)
 
 
@@ -85,8 +85,8 @@ def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: s
     Raises:
         ValueError: a train_fraction not between 0 and 1, or an unknown split.
     """
-    p = _integer("p", p, 2)
-    hole_size = _integer("hole_size", hole_size, 0, p * p - 1)
+    p = checks.integer("p", p, 2)
+    hole_size = checks.integer("hole_size", hole_size, 0, p * p - 1)
     if not 0 < train_fraction < 1:
         raise ValueError(f"train_fraction must be between 0 and 1, got {train_fraction}")
     if split not in SPLITS:
@@ -100,7 +100,7 @@ def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: s
 
 def diamond_size(k: int) -> int:
     """C, the number of points at a distance below k, far from any border: 1 + 4 (1 + ... + (k - 1))."""
-    k = _integer("k", k, 1)
+    k = checks.integer("k", k, 1)
     return 1 + 2 * k * (k - 1)
 
 
@@ -112,7 +112,7 @@ def coverage_bound(p: int, k: int) -> float:
     without replacement, the diamonds are covered below it for k up to 4 (at k = 2 and p = 97 it is 1.83), and
     on a grid with borders above it for larger k. It grows with p, while larger p are seen to need less.
     """
-    return 2 * math.log(_integer("p", p, 2)) / diamond_size(k)
+    return 2 * math.log(checks.integer("p", p, 2)) / diamond_size(k)
 
 
 def independent_uncovered(p: int, k: int, train_size: int) -> float:
@@ -149,7 +149,7 @@ def expected_uncovered(p: int, k: int, train_size: ArrayLike, *, torus: bool = F
     sizes, points = np.unique(diamond_counts(p, k, torus=torus), return_counts=True)
     train_size = np.asarray(train_size)
     for m in train_size.ravel().tolist():
-        _integer("train_size", m, 0, p * p)
+        checks.integer("train_size", m, 0, p * p)
     return _empty_probability(p * p, train_size, sizes) @ points.astype(float)
 
 
@@ -215,7 +215,7 @@ def coverage_times(p: int, k: int, draws: int, *, torus: bool = False, generator
         (draws, p, p), from 1 to p**2.
     """
     p, k, _ = _coverage_arguments(p, k)
-    draws, generator = _integer("draws", draws, 1), _generator(generator)
+    draws, generator = checks.integer("draws", draws, 1), checks.generator(generator)
     orders = np.tile(np.arange(1, p * p + 1, dtype=np.int64), (draws, 1))
     return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k, torus)
 
@@ -225,7 +225,7 @@ def simulate_uncovered(
 ) -> Integers:
     """Uncovered points of random training sets, nested in each other: (draws, len(train_sizes))."""
     times = coverage_times(p, k, draws, torus=torus, generator=generator).reshape(draws, -1)
-    return np.stack([(times > _integer("train_sizes", m, 0, p * p)).sum(-1) for m in train_sizes], axis=-1)
+    return np.stack([(times > checks.integer("train_sizes", m, 0, p * p)).sum(-1) for m in train_sizes], axis=-1)
 
 
 def full_coverage_fraction(
@@ -264,9 +264,9 @@ def _spread(values: NDArray, combine: np.ufunc, k: int, torus: bool) -> NDArray:
 
 
 def _coverage_arguments(p: int, k: int, train_size: int = 0) -> tuple[int, int, int]:
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     # at a distance below 2 p - 1 lies the whole grid
-    return p, _integer("k", k, 1, 2 * p - 1), _integer("train_size", train_size, 0, p * p)
+    return p, checks.integer("k", k, 1, 2 * p - 1), checks.integer("train_size", train_size, 0, p * p)
 
 
 # --- theorem 3.10: a training pair of the same class nearby -------------------------------------------------
@@ -508,7 +508,7 @@ def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
     Raises:
         ValueError: a move that is no 2 x 2 matrix of integers, or none that can be undone mod p.
     """
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     i, j = np.divmod(np.arange(p * p), p)
     orbit, images = np.arange(p * p), []
     for move in moves:
@@ -555,7 +555,7 @@ def expected_symmetry_share(p: int, train_fraction: float, moves: Sequence[Array
 
 def roots_of_unity(p: int, n: int) -> tuple[int, ...]:
     """The solutions of x**n = 1 mod p, in order: symmetries of x**n + y**n."""
-    p, n = _integer("p", p, 2), _integer("n", n, 1)
+    p, n = checks.integer("p", p, 2), checks.integer("n", n, 1)
     return tuple(x for x in range(p) if pow(x, n, p) == 1)
 
 
@@ -659,7 +659,7 @@ def imitation_bounds(embedding: ArrayLike, pair: tuple[int, int], other: tuple[i
     """The step from theorem 3.8 to theorem 3.10, in appendix B.5, for two pairs of residues."""
     embedding, _ = _two_embeddings(embedding, None)
     p = len(embedding)
-    i, j, u, v = (_integer("pair and other", index, 0, p - 1) for index in (*pair, *other))
+    i, j, u, v = (checks.integer("pair and other", index, 0, p - 1) for index in (*pair, *other))
     steps = main_embedding_difference(embedding, reduction="none")
     distance = abs(i - u) + abs(j - v)
     actual = embedding[i] + embedding[j] - embedding[u] - embedding[v]
@@ -1018,7 +1018,7 @@ def rising_share(radius: float, points: int = 20_000, *, generator: Seed = None)
     """
     if not 0 < radius < 1:
         raise ValueError(f"radius must be between 0 and 1, got {radius}")
-    directions = _generator(generator).standard_normal((_integer("points", points, 1), 3))
+    directions = checks.generator(generator).standard_normal((checks.integer("points", points, 1), 3))
     sphere = 1 + radius * directions / np.linalg.norm(directions, axis=-1, keepdims=True)
     return float((lyapunov_rate(sphere) > 0).mean())
 
@@ -1074,7 +1074,7 @@ def circle_med(p: int, frequencies: Sequence[int], radii: ArrayLike = 1.0) -> fl
 
 def initial_difference(d: int) -> float:
     """E |phi(i + 1) - phi(i)| for independent entries of variance 1/d, close to sqrt(2) (1 - 1 / (4 d))."""
-    d = _integer("d", d, 1)
+    d = checks.integer("d", d, 1)
     return 2 / math.sqrt(d) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))
 
 
@@ -1118,7 +1118,7 @@ def shift_keeps_answer(p: int, d1: int, d2: int) -> bool:
 
     Printed the other way round, "d1 + d2 divides p", which for a prime allows +-1 and +-p only.
     """
-    return (d1 + d2) % _integer("p", p, 2) == 0
+    return (d1 + d2) % checks.integer("p", p, 2) == 0
 
 
 def neighbour_weight(
@@ -1135,34 +1135,16 @@ def neighbour_weight(
     Raises:
         ValueError: a train_fraction outside 0 to 1.
     """
-    p = _integer("p", p, 2)
+    p = checks.integer("p", p, 2)
     if not 0 <= train_fraction <= 1:
         raise ValueError(f"train_fraction must be from 0 to 1, got {train_fraction}")
-    i, j = (p // 2, p // 2) if pair is None else (_integer("pair", index, 0, p - 1) for index in pair)
+    i, j = (p // 2, p // 2) if pair is None else (checks.integer("pair", index, 0, p - 1) for index in pair)
     t1, t2 = (np.arange(p) - i)[:, None], np.arange(p) - j
     counted = (t1 != 0) | (t2 != 0) if axes else (t1 != 0) & (t2 != 0)
     return train_fraction * float((1 / (t1**2 + t2**2)[counted]).sum())
 
 
 # --- checks of what was passed ------------------------------------------------------------------------------
-
-
-def _integer(name: str, value: int, least: int, most: int | None = None) -> int:
-    wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be an integer {wanted}, got {name}={value!r}") from None
-    if number < least or (most is not None and number > most):
-        raise ValueError(f"{name} must be an integer {wanted}, got {name}={number}")
-    return number
-
-
-def _generator(generator: Seed) -> np.random.Generator:
-    try:
-        return np.random.default_rng(generator)
-    except TypeError:
-        raise ValueError(f"generator must be a numpy Generator, a seed or None, got {generator!r}") from None
 
 
 def _mask(mask: ArrayLike, p: int | None = None) -> Mask:
@@ -1207,7 +1189,7 @@ def _states(state: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def _circles(p: int, frequencies: Sequence[int], radii: ArrayLike) -> tuple[Integers, Array]:
-    p, k = _integer("p", p, 2), np.asarray(frequencies)
+    p, k = checks.integer("p", p, 2), np.asarray(frequencies)
     if k.ndim != 1 or k.dtype.kind not in "iu":
         raise ValueError(f"frequencies must be integers in one row, got {k.dtype} of shape {k.shape}")
     lengths = np.asarray(radii, float)

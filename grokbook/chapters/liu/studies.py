@@ -54,10 +54,8 @@ def train_pairs(record: xr.Dataset) -> Iterator[tuple[int, NDArray[np.int64]]]:
 
 
 def last(record: xr.Dataset, name: str) -> Array:
-    """The last measured value of a curve, (run,)."""
-    values = record[name].values
-    where = values.shape[1] - 1 - np.isfinite(values)[:, ::-1].argmax(1)
-    return np.take_along_axis(values, where[:, None], 1)[:, 0].astype(float)
+    """(run,) the last measured value of a curve; nan where there is none."""
+    return measures.last_value(record[name].values)
 
 
 def accuracy_on_all(record: xr.Dataset) -> Array:

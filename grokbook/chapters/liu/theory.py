@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import checks
 from grokbook.measures import (
     group_parallelogram_gaps,
     parallelogram_gaps,
@@ -141,9 +141,9 @@ def random_training_sets(p: int, size: int, count: int, *, generator: Seed = Non
         ValueError: more samples than the table has, or none.
     """
     pairs, _ = sums_of(_symbols(p))
-    if not 1 <= _integer("size", size, 0) <= len(pairs):
+    if not 1 <= checks.integer("size", size, 0) <= len(pairs):
         raise ValueError(f"size must be from 1 to {len(pairs)} samples for p={p}, got size={size}")
-    order = _generator(generator).random((_integer("count", count, 1), len(pairs))).argsort(-1)
+    order = checks.generator(generator).random((checks.integer("count", count, 1), len(pairs))).argsort(-1)
     return pairs[order[:, :size]]
 
 
@@ -197,7 +197,7 @@ def rate_factor(
     Raises:
         ValueError: Z0 not above 0, or an unknown averaging.
     """
-    _one_of("averaging", averaging, AVERAGING)
+    checks.one_of("averaging", averaging, AVERAGING)
     Z0 = float(_symbols(p)) if Z0 is None else float(Z0)
     if not Z0 > 0:
         raise ValueError(f"Z0 must be above 0, got {Z0}")
@@ -252,7 +252,7 @@ def ideal_representation(
     Returns:
         (..., p, d); a line if the nullity is 2. The same normal numbers are used for every training set.
     """
-    values = _generator(generator).standard_normal((_symbols(p), _integer("d", d, 1)))
+    values = checks.generator(generator).standard_normal((_symbols(p), checks.integer("d", d, 1)))
     return _ground_state(_held(train_pairs, p), p, modular, values)
 
 
@@ -444,7 +444,7 @@ def critical_sizes(p: int, count: int, *, generator: Seed = None, modular: bool 
         (count,), between p and N without modulus.
     """
     N = len(sums_of(_symbols(p)).pairs)
-    order = _generator(generator).random((_integer("count", count, 1), N)).argsort(-1)
+    order = checks.generator(generator).random((checks.integer("count", count, 1), N)).argsort(-1)
     rank = order.argsort(-1)  # (count, sample): its place in the order
     least = 1 if modular else 2
     below, above = np.full(count, p - 2), np.full(count, N)  # the line is not implied below, it is above
@@ -545,7 +545,7 @@ def effective_loss(
     "raw" is half the sum, without Z0. Equation 42 is half of "mean".
     """
     embedding = _vectors(embedding)
-    _one_of("averaging", averaging, AVERAGING)
+    checks.one_of("averaging", averaging, AVERAGING)
     rows = parallelograms_of(train_pairs, embedding.shape[-2], modular=modular)
     i, j, m, n = rows.T
     gaps = embedding[..., i, :] + embedding[..., j, :] - embedding[..., m, :] - embedding[..., n, :]
@@ -650,7 +650,7 @@ def descend(
     """
     start, A2, factor = _flow_setup(embedding, train_pairs, averaging, modular)
     Z_start = conserved(start).Z0
-    R = np.empty((_integer("steps", steps, 0) + 1, *start.shape))
+    R = np.empty((checks.integer("steps", steps, 0) + 1, *start.shape))
     R[0] = start
     for step in range(steps):
         Z0, pull = np.square(R[step]).sum(), A2 @ R[step]
@@ -886,9 +886,9 @@ def class_descent(
     Returns:
         (steps + 1, n, d).
     """
-    _one_of("optimizer", optimizer, ("adam", "sgd"))
+    checks.one_of("optimizer", optimizer, ("adam", "sgd"))
     f = _classes(features, labels)[0]
-    states = np.empty((_integer("steps", steps, 0) + 1, *f.shape))
+    states = np.empty((checks.integer("steps", steps, 0) + 1, *f.shape))
     states[0], first, second = f, np.zeros_like(f), np.zeros_like(f)
     for step in range(1, steps + 1):
         gradient = class_gradient(states[step - 1], labels, scale_invariant=scale_invariant)
@@ -1011,7 +1011,7 @@ def useless_dimensions_study(
     generator = np.random.default_rng(seed)
     rows: dict[str, list[Array]] = {}
     for d in dimensions:
-        noise = generator.standard_normal((_integer("draws", draws, 1), p, d))
+        noise = generator.standard_normal((checks.integer("draws", draws, 1), p, d))
         with_line = noise.copy()
         with_line[..., 0] = np.arange(p)
         for name, value in {
@@ -1060,7 +1060,7 @@ def rate_agreement(steps: ArrayLike, rates: ArrayLike, *, resamples: int = 2000,
         one, other = ranks(x), ranks(y)
         return slope(one, other) * float(one.std() / other.std()) if np.ptp(y) > 0 else math.nan, slope(x, y)
 
-    choices = _generator(generator).integers(len(x), size=(resamples, len(x)))
+    choices = checks.generator(generator).integers(len(x), size=(resamples, len(x)))
     spread = np.nanquantile([both(x[c], y[c]) for c in choices], [0.025, 0.975], axis=0)
     (low_r, low_s), (high_r, high_s) = spread.tolist()
     return RateAgreement(len(x), both(x, y)[0], (low_r, high_r), slope(x, y), (low_s, high_s))
@@ -1070,24 +1070,7 @@ def rate_agreement(steps: ArrayLike, rates: ArrayLike, *, resamples: int = 2000,
 
 
 def _symbols(p: int) -> int:
-    return _integer("p", p, 3)
-
-
-def _integer(name: str, value: int, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {name}={value!r}") from None
-    if number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {name}={number}")
-    return number
-
-
-def _generator(generator: Seed) -> np.random.Generator:
-    try:
-        return np.random.default_rng(generator)
-    except TypeError:
-        raise ValueError(f"generator must be a numpy Generator, a seed or None, got {generator!r}") from None
+    return checks.integer("p", p, 3)
 
 
 def _vectors(embedding: ArrayLike) -> Array:
@@ -1102,8 +1085,3 @@ def _times(times: ArrayLike) -> Array:
     if times.ndim != 1 or not (times >= 0).all():
         raise ValueError(f"times must be a row of numbers of at least 0, got {times}")
     return times
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

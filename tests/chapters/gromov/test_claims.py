@@ -15,6 +15,7 @@ from .conftest import WIDTH, P
 WANTED = [
     "fig1a",
     "fig1b",
+    "fig1b-onset",
     "fig1c",
     "fig1d",
     "fig2",
@@ -41,6 +42,7 @@ WANTED = [
     "composite",
     "redundant",
     "optim",
+    "optim-sooner",
     "ntk",
     "alphac",
     "complex",
@@ -165,6 +167,7 @@ def sweep(runs) -> xr.Dataset:
         p=("run", list(p)),
         train_fraction=("run", list(alpha)),
         seed=("run", list(seeds)),
+        width=("run", [500] * len(seeds)),
     )
 
 
@@ -285,6 +288,9 @@ def test_the_analytic_solution_at_the_papers_modulus():
     """Dossier values: these four need no training and take a second."""
     found = {name: studies.study(name, 97, 500, 2) for name in ("linear", "complex", "squares")}
     assert BY_ID["claim-2"].judge(found).outcome == "reproduced"
+    for one in ("linear", "squares"):
+        worse = found | {one: found[one] * 0.9}
+        assert BY_ID["claim-2"].judge(worse).outcome == "not reproduced"
     assert BY_ID["complex"].judge(found).outcome == "reproduced"
     assert float(found["squares"].accuracy.sel(width=500).min()) >= 0.999
 
@@ -360,3 +366,38 @@ def test_phases_of_a_single_unit_are_judged():
     for id in ("fig3", "fig3-cause"):
         verdict = BY_ID[id].judge({name: own[name] for name in BY_ID[id].needs})
         assert verdict.outcome in OUTCOMES and "nan" not in verdict.ours
+
+
+@pytest.mark.parametrize(("norms", "word"), [([1, 1, 1.1, 2], "reproduced"), ([1, 1.5, 1.6, 2], "not reproduced")])
+def test_norms_that_grow_before_the_onset_do_not_start_there(norms, word):
+    both = {f"weight_norm_{layer}": np.array(norms, float) for layer in ("W_in", "W_out")}
+    record = curves([0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.1, 1.0], **both)
+    assert BY_ID["fig1b-onset"].judge({"learning_curves": record}).outcome == word
+
+
+@pytest.mark.parametrize(
+    ("fast", "word"),
+    [
+        (np.r_[np.linspace(0.1, 0.2, 6), np.linspace(0.3, 1.0, 15)], "reproduced"),
+        (np.r_[np.linspace(0.1, 0.2, 6), 0.2 + 0.8 * np.linspace(0, 1, 15) ** 2], "partly"),  # bends upwards
+        (np.r_[np.linspace(0.1, 0.2, 6), np.full(6, 0.4), np.full(9, 1.0)], "not reproduced"),  # a step is no line
+    ],
+)
+def test_growth_that_bends_is_linear_in_part_only(fast, word):
+    accuracy = (np.arange(21) >= 5).astype(float)
+    record = curves(accuracy, accuracy, ipr=fast)
+    assert BY_ID["fig6-linear"].judge({"adamw_curves": record}).outcome == word
+
+
+def test_ways_of_training_are_compared_with_the_same_without():
+    def judge(**times):
+        steps = np.arange(0, 1001, 10)
+        rows = [(steps >= when).astype(float) for when in times.values()]
+        record = curves(rows, rows, steps=steps).assign_coords(label=("run", list(times)))
+        return BY_ID["optim-sooner"].judge({"regularisers": record}).outcome
+
+    plain = {"GD": 800, "GD + momentum": 200}
+    assert judge(**plain, **{"GD + decay": 400, "AdamW": 50, "GD + momentum + batch norm": 100}) == "reproduced"
+    assert judge(**plain, **{"GD + decay": 800, "AdamW": 50}) == "partly"
+    assert judge(**plain, **{"GD + decay": 790, "GD + momentum + batch norm": 300}) == "not reproduced"
+    assert judge(**plain) == "not tested"
