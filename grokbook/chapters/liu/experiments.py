@@ -714,7 +714,7 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "phases_scale": (lambda: phases_scale(coarseness=2), lambda: phases_scale(steps=10_000, coarseness=2)),
     "phases_decay": (lambda: phases_decay(coarseness=2), lambda: phases_decay(steps=10_000, coarseness=2)),
     "image_phases": (lambda: image_phases(steps=2_500, seeds=1),),
-    "ring": (lambda: ring(steps=6_000, seeds=2),),
+    "ring": (lambda: ring(seeds=2), lambda: ring(steps=6_000, seeds=2)),
     # All weights at 16 steps: 24 MB at the paper's size, and 6,000 steps are too few there.
     "components": (lambda: components(**SMALL, steps=3_000, condition=(FREE, 5e-3, 0.0, 5e-3, 2.0)),),
     "dropout_times": (lambda: dropout_times(steps=3_000, seeds=1, probabilities=dropout_rates(6)),),
