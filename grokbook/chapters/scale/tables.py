@@ -108,7 +108,8 @@ def diagrams() -> Markdown | Table:
     rows = measured().get("diagrams", [])
     if not rows:
         return Markdown(
-            "On this processor they were not timed; `python -m benchmarks diagrams --out benchmarks` does it."
+            "The phase diagrams of Liu et al., Fig. 6, have not been timed on this processor: "
+            "`python -m benchmarks diagrams --out benchmarks` does it, in an hour or more."
         )
     names = {name: sum(row[name] for row in rows) for name in ("networks", "steps", "minutes", "same_phase")}
     body = [
