@@ -79,7 +79,7 @@ def test_squares_of_a_composite_modulus_differ_in_their_number_of_roots():
 
 def test_the_list_of_errors_says_where_and_gives_numbers(tiny_records):
     markup = errata.table(tiny_records, P, WIDTH).markup
-    assert markup.count('scope="row"') == 12
+    assert markup.count('scope="row"') == 13
     assert "Eq. 11" in markup and "App. D" in markup and "nan" not in markup
 
 
