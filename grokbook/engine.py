@@ -47,7 +47,8 @@ class Data:
 
     ``inputs`` (M, rows, ...) and ``labels`` (M, rows) with ``in_train`` (M, rows); ``train_inputs`` (M, n, ...),
     ``train_labels`` (M, n) and ``weights`` (M, n), which sum to one and are zero where a shorter set is padded.
-    ``targets`` (M, labels, outputs) is what each label's outputs are to be, None for one-hot vectors.
+    ``targets`` (M, labels, outputs) is what each label's outputs are to be, None for one-hot vectors;
+    ``train_targets`` (M, n, outputs) is that for the training rows.
     """
 
     inputs: Tensor
@@ -57,6 +58,7 @@ class Data:
     train_labels: Tensor
     weights: Tensor
     targets: Tensor | None
+    train_targets: Tensor | None
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
@@ -76,16 +78,19 @@ class Data:
             stacked = torch.from_numpy(np.stack(arrays)).to(device)
             return stacked.to(dtype) if stacked.is_floating_point() else stacked
 
-        targets: list[Any] = [getattr(run.task, "targets", _one_hot)(run.seed) for run in runs]
+        of_labels: list[Any] = [getattr(run.task, "targets", _one_hot)(run.seed) for run in runs]
+        targets = None if of_labels[0] is None else on_device(of_labels)
+        train_labels = on_device(labels)
 
         return cls(
             on_device([tables[run.task][0] for run in runs]),
             on_device([tables[run.task][1] for run in runs]),
             on_device(masks),
             on_device(inputs),
-            on_device(labels),
+            train_labels,
             on_device(weights),
-            None if targets[0] is None else on_device(targets),
+            targets,
+            None if targets is None else targets_of(train_labels, targets),
         )
 
     def keep(self, members: Sequence[int]) -> Data:
@@ -109,21 +114,30 @@ def sample_losses(outputs: Tensor, labels: Tensor, loss: str, targets: Tensor | 
     """
     if loss == "cross_entropy":
         return torch.nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none")
-    return _errors(outputs, labels, targets).square().mean(-1)
+    wanted = None if targets is None else targets_of(labels, targets)
+    return _errors(outputs, labels, wanted).square().mean(-1)
 
 
-def output_gradients(outputs: Tensor, labels: Tensor, weights: Tensor, loss: str, targets: Tensor | None) -> Tensor:
-    """The gradient of each member's weighted mean of ``sample_losses`` with respect to the outputs, by hand."""
+def targets_of(labels: Tensor, targets: Tensor) -> Tensor:
+    """What the outputs of samples with ``labels`` (M, B) are to be, (M, B, outputs)."""
+    return targets.gather(1, labels[..., None].expand(-1, -1, targets.shape[-1]))
+
+
+def output_gradients(outputs: Tensor, labels: Tensor, weights: Tensor, loss: str, wanted: Tensor | None) -> Tensor:
+    """The gradient of each member's weighted mean of ``sample_losses`` with respect to the outputs, by hand.
+
+    ``wanted`` (M, B, outputs) is what the outputs are to be, None for one-hot vectors.
+    """
     if loss == "cross_entropy":
         return _errors(outputs.softmax(-1), labels, None).mul_(weights[..., None])
-    return _errors(outputs, labels, targets).mul_(2 / outputs.shape[-1] * weights[..., None])
+    return _errors(outputs, labels, wanted).mul_(2 / outputs.shape[-1] * weights[..., None])
 
 
-def _errors(outputs: Tensor, labels: Tensor, targets: Tensor | None) -> Tensor:
+def _errors(outputs: Tensor, labels: Tensor, wanted: Tensor | None) -> Tensor:
     """Outputs less what they are to be, (M, B, outputs)."""
-    if targets is None:
+    if wanted is None:
         return outputs.scatter_add(2, labels[..., None], torch.full_like(labels[..., None], -1, dtype=outputs.dtype))
-    return outputs - targets.gather(1, labels[..., None].expand_as(outputs))
+    return outputs - wanted
 
 
 def predictions(outputs: Tensor, targets: Tensor | None) -> Tensor:
@@ -188,17 +202,19 @@ class State:
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch."""
         run, (inputs, labels, weights) = self.runs[0], self.batch()
-        targets = self.data.targets
         own = getattr(run.model, f"{run.loss}_gradients", None)
         if own and run.model.has_own_gradients and not inputs.is_cuda:
             return own(self.params, inputs, labels, weights)
         if hasattr(run.model, "gradients"):
-            of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, targets=targets)
+            wanted, targets = self.data.train_targets, self.data.targets
+            if targets is not None and run.batch_size:
+                wanted = targets_of(labels, targets)
+            of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
             return run.model.gradients(self.params, inputs, of_loss)
         params = {name: value.requires_grad_() for name, value in self.params.items()}
         noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
         outputs = run.model(params, inputs, **noise)
-        losses = (sample_losses(outputs, labels, run.loss, targets) * weights).sum(-1)  # (M,)
+        losses = (sample_losses(outputs, labels, run.loss, self.data.targets) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
         gradients = torch.autograd.grad(losses.sum(), list(params.values()))
         for value in params.values():

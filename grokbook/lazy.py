@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 else:
 
     class _Torch:
-        """Stands where the module would; each attribute asks the real module."""
+        """Stands where the module would, and is asked for each attribute once: a step asks a dozen times."""
 
         def __getattr__(self, name: str) -> Any:
             import torch
 
-            return getattr(torch, name)
+            return self.__dict__.setdefault(name, getattr(torch, name))
 
     torch = _Torch()
 

@@ -86,10 +86,10 @@ class AdditionDecoder:
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives."""
-        x = self.input_scale * (inputs @ params["W_E"])
+        x = self.input_scale * torch.bmm(inputs, params["W_E"])
         passed = forward(params, x, len(self.sizes) - 1, self.activation)
         gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
-        return {"W_E": inputs.mT @ (self.input_scale * (into @ params["W_0"])), **gradients}
+        return {"W_E": torch.bmm(inputs.mT, self.input_scale * torch.bmm(into, params["W_0"])), **gradients}
 
 
 @dataclass(frozen=True)
@@ -145,26 +145,27 @@ class ProductDecoder:
         return self.init_scale * (torch.rand(self.order, self.dimension, self.dimension, generator=generator) - 0.5)
 
     def _factors(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The matrices of both factors, each (M, B, dimension, dimension)."""
-        shape = (self.dimension, self.dimension)
-        flat = params["W_E"].flatten(2)
-        left, right = (inputs[..., i, :] @ flat for i in (0, 1))
-        return left.unflatten(-1, shape), right.unflatten(-1, shape)
+        """The matrices of both factors, each (M B, dimension, dimension)."""
+        side, flat = self.dimension, params["W_E"].flatten(2)
+        left, right = (torch.bmm(one, flat).view(-1, side, side) for one in inputs.unbind(-2))
+        return left, right
 
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, outputs) for one-hot factors ``inputs`` (M, B, 2, order)."""
-        left, right = self._factors(params, inputs)
-        return forward(params, (left @ right).flatten(2), len(self.sizes) - 1, self.activation)[-1]
+        product = torch.bmm(*self._factors(params, inputs)).view(*inputs.shape[:2], -1)
+        return forward(params, product, len(self.sizes) - 1, self.activation)[-1]
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives, and of the shrinkage."""
         left, right = self._factors(params, inputs)
-        passed = forward(params, (left @ right).flatten(2), len(self.sizes) - 1, self.activation)
+        product = torch.bmm(left, right).view(*inputs.shape[:2], -1)
+        passed = forward(params, product, len(self.sizes) - 1, self.activation)
         gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
-        product = (into @ params["W_0"]).unflatten(-1, left.shape[-2:])
-        into_left, into_right = product @ right.mT, left.mT @ product
+        into_product = torch.bmm(into, params["W_0"]).view_as(left)
+        into_left = torch.bmm(into_product, right.mT).view_as(product)
+        into_right = torch.bmm(left.mT, into_product).view_as(product)
+        first, second = inputs.unbind(-2)
         W_E = params["W_E"]
         shrink = self.shrinkage / W_E[0].numel() * W_E.sign()
-        first, second = inputs.unbind(-2)
-        into_E = first.mT @ into_left.flatten(2) + second.mT @ into_right.flatten(2)
+        into_E = torch.bmm(first.mT, into_left) + torch.bmm(second.mT, into_right)
         return {"W_E": into_E.view_as(W_E) + shrink, **gradients}

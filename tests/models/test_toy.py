@@ -108,7 +108,7 @@ def test_the_image_net_is_the_textbook_one_scaled():
     x = torch.randn(2, 9, 5, dtype=torch.float64)
     labels = torch.randint(3, (2, 9))
     weights = torch.full((2, 9), 1 / 9, dtype=torch.float64)
-    of_loss = partial(engine.output_gradients, labels=labels, weights=weights, loss="mse", targets=None)
+    of_loss = partial(engine.output_gradients, labels=labels, weights=weights, loss="mse", wanted=None)
     gradients = model.gradients(params, x, of_loss)
     for i in range(2):
         net = PlainNet(model, {name: value[i] for name, value in params.items()})
