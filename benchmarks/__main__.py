@@ -243,6 +243,67 @@ def mark(value: float, floor: float, aim: float) -> str:
     return "below its floor" if value < floor else "above its floor" if value < aim else "at its aim"
 
 
+def steps_line(row: dict[str, Any]) -> str:
+    """A step's row, told."""
+    kinds = ", ".join(f"{kind} ({share:.0%})" for kind, share in row["shares"].items())
+    limits = (row["ratio_floor"], row["ratio_aim"]), (row["share_floor"], row["share_aim"])
+    return (
+        f"  {row['workload']}\n"
+        f"    {row['ours_ms']:.3g} ms against {row['plain_ms']:.3g} ms: {row['ratio']:.2f}x, "
+        f"{mark(row['ratio'], *limits[0])} ({limits[0][0]}x, {limits[0][1]}x)\n"
+        f"    {row['share']:.0%} of {row['peak_gflops']:.0f} GFLOP/s, "
+        f"{mark(row['share'], *limits[1])} ({limits[1][0]:.0%}, {limits[1][1]:.0%})\n"
+        f"    limit: {row['gflop']:.3g} GFLOP, against {row['plain_gflop']:.3g}, take "
+        f"{row['products_ms']:.3g} ms at the peak; with optimizer and functions as they are, at most "
+        f"{row['bound_ratio']:.1f}x;\n"
+        f"    the time goes into {kinds}, and into copies, sums and calls\n"
+        f"    {EVALUATIONS} evaluations a run take {row['evaluation_share']:.1%} on top; "
+        f"precision = 'fast' is {row['fast_gain']:.2f} times as fast"
+    )
+
+
+def blocks_line(row: dict[str, Any]) -> str:
+    """A row of blocks, told."""
+    times = ", ".join(f"{size}: {value:.3g} ms" for size, value in row["ms"].items())
+    return (
+        f"  {row['workload']}\n    {times}\n    {row['chosen']} are chosen: {row['chosen_against_one']:.2f} "
+        f"times as fast as singles, {row['chosen_against_best']:.0%} of the best"
+    )
+
+
+def processes_line(row: dict[str, Any]) -> str:
+    """A row of two processes, told."""
+    return (
+        f"  {row['workload']}: {row['by_the_clock']:.2f}x by the clock with {row['cores_had']:.2f} cores to "
+        f"themselves, {row['by_processor_seconds']:.2f}x by processor seconds"
+    )
+
+
+def growth_line(row: dict[str, Any]) -> str:
+    """A row of growth, told."""
+    return (
+        f"  {row['model']} against {row['size']} {tuple(row['values'])}: "
+        f"exponent {row['exponent']:.2f}, products alone {row['expected']:.2f}"
+    )
+
+
+def gpu_line(row: dict[str, Any]) -> str:
+    """A GPU's row, told."""
+    return (
+        f"  {row['workload']}, {row['members']} members: {row['member_steps_per_second']:,.0f}; "
+        f"{row['share_of_launch_limit']:.0%} of the launch limit, "
+        f"{row['share_of_arithmetic_limit']:.0%} of the arithmetic limit"
+    )
+
+
+def diagrams_line(row: dict[str, Any]) -> str:
+    """A diagram's row, told."""
+    return (
+        f"  {row['experiment']}: {row['minutes']:.1f} min, {row['steps']:,} steps of {row['networks']} "
+        f"networks; {row['same_phase']} end in the phase of the committed record ({row['stored_machine']})"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parts = ("steps", "blocks", "processes", "growth", "gpu", "flops", "diagrams")
@@ -267,86 +328,34 @@ def main() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(kept, indent=1) + "\n")
 
+    def report(part: str, heading: str, rows: Iterator[dict[str, Any]], line: Callable[[dict[str, Any]], str]) -> None:
+        print(heading)
+        kept[part] = []
+        for row in rows:
+            kept[part].append(row)
+            print(line(row), flush=True)
+            save()
+
     if "steps" in wanted:
-        print("A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:")
-        kept |= {"steps": [], "rounding": rounding(None), "fast_rounding": rounding("fast")}
-        for row in steps(given.rounds):
-            kept["steps"].append(row)
-            kinds = ", ".join(f"{kind} ({share:.0%})" for kind, share in row["shares"].items())
-            limits = (row["ratio_floor"], row["ratio_aim"]), (row["share_floor"], row["share_aim"])
-            print(
-                f"  {row['workload']}\n"
-                f"    {row['ours_ms']:.3g} ms against {row['plain_ms']:.3g} ms: {row['ratio']:.2f}x, "
-                f"{mark(row['ratio'], *limits[0])} ({limits[0][0]}x, {limits[0][1]}x)\n"
-                f"    {row['share']:.0%} of {row['peak_gflops']:.0f} GFLOP/s, "
-                f"{mark(row['share'], *limits[1])} ({limits[1][0]:.0%}, {limits[1][1]:.0%})\n"
-                f"    limit: {row['gflop']:.3g} GFLOP, against {row['plain_gflop']:.3g}, take "
-                f"{row['products_ms']:.3g} ms at the peak; with optimizer and functions as they are, at most "
-                f"{row['bound_ratio']:.1f}x;\n"
-                f"    the time goes into {kinds}, and into copies, sums and calls\n"
-                f"    {EVALUATIONS} evaluations a run take {row['evaluation_share']:.1%} on top; "
-                f"precision = 'fast' is {row['fast_gain']:.2f} times as fast",
-                flush=True,
-            )
+        kept |= {"rounding": rounding(None), "fast_rounding": rounding("fast")}
+        heading = "A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:"
+        report("steps", heading, steps(given.rounds), steps_line)
         print(f"  Products err by {kept['rounding']:.0e}, fast ones by {kept['fast_rounding']:.0e}.")
-    save()
     if "blocks" in wanted:
-        print("\nBlocks: time per member with so many side by side, and the block that is chosen:")
-        kept["blocks"] = []
-        for row in blocks(given.rounds):
-            kept["blocks"].append(row)
-            times = ", ".join(f"{size}: {value:.3g} ms" for size, value in row["ms"].items())
-            print(
-                f"  {row['workload']}\n    {times}\n    {row['chosen']} are chosen: {row['chosen_against_one']:.2f} "
-                f"times as fast as singles, {row['chosen_against_best']:.0%} of the best",
-                flush=True,
-            )
-    save()
+        heading = "\nBlocks: time per member with so many side by side, and the block that is chosen:"
+        report("blocks", heading, blocks(given.rounds), blocks_line)
     if "processes" in wanted:
-        print("\nTwo processes against one:")
-        kept["processes"] = []
-        for row in two_processes():
-            kept["processes"].append(row)
-            print(
-                f"  {row['workload']}: {row['by_the_clock']:.2f}x by the clock with {row['cores_had']:.2f} cores to "
-                f"themselves, {row['by_processor_seconds']:.2f}x by processor seconds",
-                flush=True,
-            )
-    save()
+        report("processes", "\nTwo processes against one:", two_processes(), processes_line)
     if "growth" in wanted:
-        print("\nHow the time of a step grows, and how the products alone do:")
-        kept["growth"] = []
-        for row in growth(given.rounds):
-            kept["growth"].append(row)
-            print(
-                f"  {row['model']} against {row['size']} {tuple(row['values'])}: "
-                f"exponent {row['exponent']:.2f}, products alone {row['expected']:.2f}",
-                flush=True,
-            )
-    save()
+        heading = "\nHow the time of a step grows, and how the products alone do:"
+        report("growth", heading, growth(given.rounds), growth_line)
     if "gpu" in wanted and torch.cuda.is_available():
-        print(f"\n{torch.cuda.get_device_name()}: member-steps per second")
-        kept["gpu"] = list(gpu(given.rounds))
-        for row in kept["gpu"]:
-            print(
-                f"  {row['workload']}, {row['members']} members: {row['member_steps_per_second']:,.0f}; "
-                f"{row['share_of_launch_limit']:.0%} of the launch limit, "
-                f"{row['share_of_arithmetic_limit']:.0%} of the arithmetic limit"
-            )
+        report("gpu", f"\n{torch.cuda.get_device_name()}: member-steps per second", gpu(given.rounds), gpu_line)
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
-    save()
     if "diagrams" in wanted:
-        print(f"\nThe phase diagrams of Liu et al. (2022), Fig. 6, from nothing on {runner.cores()} cores:")
-        kept["diagrams"] = []
-        for row in diagrams():
-            kept["diagrams"].append(row)
-            print(
-                f"  {row['experiment']}: {row['minutes']:.1f} min, {row['steps']:,} steps of {row['networks']} "
-                f"networks; {row['same_phase']} end in the phase of the committed record ({row['stored_machine']})",
-                flush=True,
-            )
-            save()
+        heading = f"\nThe phase diagrams of Liu et al. (2022), Fig. 6, from nothing on {runner.cores()} cores:"
+        report("diagrams", heading, diagrams(), diagrams_line)
         print(f"  all four: {sum(row['minutes'] for row in kept['diagrams']):.0f} min")
     if "flops" in wanted and given.out:
         counted = flops()

@@ -694,25 +694,18 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "phases_regression": (lambda: phases_regression(steps=10_000, coarseness=2),),
     "phases_classification": (lambda: phases_classification(steps=10_000, coarseness=2),),
     "phases_group": (lambda: phases_group(steps=10_000, coarseness=2),),
-    "phases_rates_splits": (
-        lambda: phases_rates_splits(coarseness=2),
-        lambda: phases_rates_splits(steps=10_000, coarseness=2),
-    ),
-    "phases_regression_splits": (
-        lambda: phases_regression_splits(coarseness=2),
-        lambda: phases_regression_splits(steps=10_000, coarseness=2),
-    ),
-    "phases_classification_splits": (
-        lambda: phases_classification_splits(coarseness=2),
-        lambda: phases_classification_splits(steps=10_000, coarseness=2),
-    ),
-    "phases_group_splits": (
-        lambda: phases_group_splits(coarseness=2),
-        lambda: phases_group_splits(steps=10_000, coarseness=2),
-    ),
-    "phases_batch": (lambda: phases_batch(coarseness=2), lambda: phases_batch(steps=10_000, coarseness=2)),
-    "phases_scale": (lambda: phases_scale(coarseness=2), lambda: phases_scale(steps=10_000, coarseness=2)),
-    "phases_decay": (lambda: phases_decay(coarseness=2), lambda: phases_decay(steps=10_000, coarseness=2)),
+    **{
+        factory.__name__: (partial(factory, coarseness=2), partial(factory, steps=10_000, coarseness=2))
+        for factory in (
+            phases_rates_splits,
+            phases_regression_splits,
+            phases_classification_splits,
+            phases_group_splits,
+            phases_batch,
+            phases_scale,
+            phases_decay,
+        )
+    },
     "image_phases": (lambda: image_phases(steps=2_500, seeds=1),),
     "ring": (lambda: ring(seeds=2), lambda: ring(steps=6_000, seeds=2)),
     # All weights at 16 steps: 24 MB at the paper's size, and 6,000 steps are too few there.
