@@ -13,6 +13,7 @@ it makes a verdict "reproduced".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -248,6 +249,7 @@ def _table_67(records: Records) -> Verdict:
         f"{number(median(value))} over the whole run, {number(median(rows.U.values[0]))} after t_fit",
         **spread(value),
         of="over the whole run, of seeds",
+        note=f"trained mirrors alone would give {number(median(rows.mirror.values[0]))}" if "mirror" in rows else "",
     )
 
 
@@ -301,8 +303,8 @@ _table_claims("table1-text", "table_1_text", "split of the text")
 @claim(
     "th310",
     "Th. 3.10",
-    "A test pair can only be right if a training pair of its class lies within a distance D.",
-    expected="one D for the whole of Table 1",
+    "Whether a training pair of its class lies within a distance D decides what a network can get right.",
+    expected="our reading, with Remark 3.11: one D for the whole of Table 1",
     criterion="one D predicts the paper's U of all rows with an error of at most 5 points (rms)",
     needs=("same_class",),
 )
@@ -621,7 +623,7 @@ def _fig5_below(records: Records) -> Verdict:
 @claim(
     "fig5-special",
     "Fig. 5",
-    "MED says more than that weights shrink.",
+    "Ours: MED says more than that weights shrink.",
     expected="a measure of uniformity",
     criterion=f"ρ(MED) − largest ρ of {CONTROLS} ≥ 0.05, median over primes",
     needs=FIG5,
@@ -644,9 +646,10 @@ def _fig5_special(records: Records) -> Verdict:
 @claim(
     "fig5-sooner",
     "Fig. 5, earlier Fig. 4",
-    "Larger primes grok sooner: p = 47 needs more than 10,000 steps, p = 379 one or two thousand.",
-    expected="falls with p",
-    criterion="median t_0.9 decreases strictly with p",
+    "Larger primes grok sooner.",
+    expected="more than 10,000 steps at p = 47, one or two thousand at p = 397 (the later version has p = 379)",
+    criterion="median t_0.9 decreases strictly with p; at every prime median t_0.9 ≥ 5 t_fit, so that there is a delay "
+    "(added later)",
     needs=FIG5,
 )
 def _fig5_sooner(records: Records) -> Verdict:
@@ -655,7 +658,10 @@ def _fig5_sooner(records: Records) -> Verdict:
         return untested("only one prime", note)
     found = {p: never_median(reached(runs, 0.9)) for p, runs in judged.items()}
     falling = all(a > b for a, b in pairwise(found.values()))
-    return Verdict(outcome(falling), "; ".join(f"p = {p}: {at_step(t)}" for p, t in found.items()), note=note)
+    fit = {p: never_median(studies.fitted(runs)) for p, runs in judged.items()}
+    delayed = all(t >= 5 * fit[p] for p, t in found.items())
+    told = "; ".join(f"p = {p}: {at_step(t)} (t_fit {at_step(fit[p])})" for p, t in found.items())
+    return Verdict(outcome(falling, delayed) if falling else "not reproduced", told, note=note)
 
 
 # ---------------------------------------------------------------------------------- overlap, start, depth, width
@@ -752,11 +758,24 @@ def _faster(found: dict[float, float], more: str = "") -> Verdict:
     "Fig. 20, earlier Fig. 7",
     "A Toeplitz start of the embedding halves the steps to grokking.",
     expected="half the steps",
-    criterion="median t_0.5(Toeplitz) / t_0.5(random) ≤ 0.65 at every fraction at which one of them gets there",
+    criterion="median t_0.5(Toeplitz) / t_0.5(random) ≤ 0.65 at every fraction at which one of them gets there; from "
+    "one seed at most partly (added later)",
     needs=("toeplitz",),
 )
 def _fig20_faster(records: Records) -> Verdict:
-    return _faster(speeds(records["toeplitz"], "toeplitz", "gaussian"))
+    found = _faster(speeds(records["toeplitz"], "toeplitz", "gaussian"))
+    if found.outcome != "reproduced" or _seeds(records["toeplitz"]) > 1:
+        return found
+    others = f"; the baseline has three such starts: t_0.5 {_range(reached(records['base'], 0.5))}"
+    return replace(found, outcome="partly", note=f"one seed{others if _same_start(records) else ''}")
+
+
+def _same_start(records: Records) -> bool:
+    """Whether the baseline has more networks of the kind that starts at random in Fig. 20."""
+    if "base" not in records:
+        return False
+    base, own = records["base"], select(records["toeplitz"], start="gaussian")
+    return all(bool(np.isin(base[name].values[0], own[name].values)) for name in ("p", "d_model", "train_fraction"))
 
 
 @claim(
@@ -902,7 +921,8 @@ def _fig10(records: Records) -> Verdict:
     "At the boundary no amount of training helps a narrow network, and a wide one groks.",
     expected="none at d = 256 and 512, grokking at 1024 and 2048",
     criterion="best accuracy < 0.2 for the two narrowest over the whole run (200,000 steps); ≥ 0.9 for each wider one "
-    "in its first half (100,000)",
+    "in its first half (100,000); a stand-in whose narrowest network gets to 0.9 is at no boundary and does not decide "
+    "(added later)",
     needs=("width_boundary",),
 )
 def _fig11(records: Records) -> Verdict:
@@ -913,11 +933,15 @@ def _fig11(records: Records) -> Verdict:
     if len(top) < 3:
         return untested("no wider network than two")
     narrow, wide = dict(top[:2]), dict(half[2:])
+    told = f"best {_listed(narrow)}; in the first half {_listed(wide)}; over the whole run {_listed(dict(top[2:]))}"
+    length = "" if end == 200_000 else f"runs of {number(end)} steps"
+    if record.attrs["scale"] == "reduced" and top[0][1] >= 0.9:
+        return untested(told, f"{length + '; ' if length else ''}the narrowest network generalises: no boundary")
     return Verdict(
         outcome(all(value < 0.2 for value in narrow.values()), all(value >= 0.9 for value in wide.values())),
-        f"best {_listed(narrow)}; in the first half {_listed(wide)}; over the whole run {_listed(dict(top[2:]))}",
+        told,
         n=_seeds(record),
-        note="" if end == 200_000 else f"runs of {number(end)} steps",
+        note=length,
     )
 
 
@@ -990,7 +1014,7 @@ for _figure, (_function, *_) in OPERATIONS.items():
     "Fig. 12",
     "Subtraction groks.",
     expected="groks",
-    criterion="median t_0.9 within the run",
+    criterion="median t_0.9 within the run; ≥ 5 t_fit (added later)",
     needs=("operations",),
 )
 def _fig12(records: Records) -> Verdict:
@@ -998,8 +1022,13 @@ def _fig12(records: Records) -> Verdict:
     if not runs.sizes["run"]:
         return untested("left out at these parameters")
     times = reached(runs, 0.9)
-    end = never_median(times)
-    return Verdict(outcome(bool(np.isfinite(end))), f"t_0.9 {at_step(end)}", **spread(times), of="t_0.9 over seeds")
+    end, fit = never_median(times), never_median(studies.fitted(runs))
+    return Verdict(
+        outcome(bool(np.isfinite(end)), end >= 5 * fit) if np.isfinite(end) else "not reproduced",
+        f"t_fit {at_step(fit)}, t_0.9 {at_step(end)}",
+        **spread(times),
+        of="t_0.9 over seeds",
+    )
 
 
 @claim(
@@ -1030,7 +1059,7 @@ def _fig16(records: Records) -> Verdict:
 @claim(
     "fig13-15",
     "Figs 13 to 15",
-    "Products and sums of powers generalise.",
+    "Ours: products and sums of powers generalise, beyond what their symmetries answer.",
     expected="(no accuracy given)",
     criterion="best accuracy ≥ 0.9, and ≥ what the function's symmetries alone answer + 0.05, or 0.999 where that sum "
     "is more, for all three",
@@ -1048,7 +1077,7 @@ def _fig13(records: Records) -> Verdict:
         held.append(top >= wanted)
         told.append(
             f"{figs([name])}: {number(top)} of {number(wanted)}, t_0.9 {at_step(never_median(reached(runs, 0.9)))}, "
-            f"symmetries {number(share)}"
+            f"symmetries {number(share)} on average over splits"
         )
     if not told:
         return untested("left out at these parameters")
@@ -1078,14 +1107,16 @@ def _range(times: Array) -> str:
     "Earlier Fig. 19",
     "At d = 128 a positional table makes grokking much slower.",
     expected="much slower",
-    criterion="median t_0.5 (with) ≥ 1.5 × median t_0.5 (without), at the smallest width",
+    criterion="median t_0.5 (with) ≥ 1.5 × median t_0.5 (without), at the smallest width; at most partly if the ranges "
+    "of both overlap, which is luck by the rule of Fig. 20 (added later)",
     needs=("positions",),
 )
 def _pos19(records: Records) -> Verdict:
     given, without, width = _arms(records["positions"], 0)
     slow, fast = never_median(given), never_median(without)
+    slower, apart = np.isfinite(fast) and slow >= 1.5 * fast, or_never(given).min() > or_never(without).max()
     return Verdict(
-        outcome(np.isfinite(fast) and slow >= 1.5 * fast),
+        "not reproduced" if not slower else outcome(True, bool(apart)),
         f"{width}with {at_step(slow)}, without {at_step(fast)}; ranges {_range(given)} and {_range(without)}",
         n=len(given),
     )
@@ -1150,7 +1181,12 @@ def _pos_floor(records: Records) -> Verdict:
         lower.append(given < without)
     if not np.isfinite(studies.floor(records["positions"], "med_M1")).any():
         return untested("no network memorises in time")
-    return Verdict(outcome(lower[0]), f"least MED after t_fit at {'; '.join(told)}", n=_seeds(records["positions"]))
+    return Verdict(
+        outcome(lower[0]),
+        f"least MED after t_fit at {'; '.join(told)}",
+        n=_seeds(records["positions"]),
+        note="a run ends once it has grokked, and its MED would fall on",
+    )
 
 
 @claim(
@@ -1158,7 +1194,8 @@ def _pos_floor(records: Records) -> Verdict:
     "Earlier Fig. 22",
     "At p = 47 seeds differ in speed and in final accuracy.",
     expected="different speed and final accuracy",
-    criterion="over seeds: range of final accuracy ≥ 0.2, and largest / smallest t_0.5 ≥ 1.5",
+    criterion="over seeds: range of final accuracy ≥ 0.2, and largest / smallest t_0.5 ≥ 1.5; at most partly where a "
+    "seed's accuracy still rises by more than 0.05 over the last fifth of its steps (added later)",
     needs=("seeds_apart",),
 )
 def _seed22(records: Records) -> Verdict:
@@ -1167,15 +1204,28 @@ def _seed22(records: Records) -> Verdict:
         return untested("one seed has no range")
     told: list[str] = []
     held: list[bool] = []
+    rising = 0
     for label, runs in groups.items():
         final, times = last(runs, "test_accuracy"), or_never(reached(runs, 0.5))
         spread_ = float(np.ptp(final))
         ratio = float(times.max() / times.min()) if np.isfinite(times.min()) else float("nan")
         told.append(f"{label}: accuracy {number(final.min())} to {number(final.max())}, t_0.5 {_range(times)}")
         if not held:
-            held = [spread_ >= 0.2, ratio >= 1.5]
-    note = "; ".join(_plateau(records["seeds_apart"]))
-    return Verdict(outcome(*held), "; ".join(told), n=next(iter(groups.values())).sizes["run"], note=note)
+            held, rising = [spread_ >= 0.2, ratio >= 1.5], _still_rising(runs)
+    found = outcome(*held)
+    notes = _plateau(records["seeds_apart"])
+    if rising and found == "reproduced":
+        found = "partly"
+    if rising:
+        notes = [*notes, f"{rising} of {next(iter(groups.values())).sizes['run']} seeds still rise at the end"]
+    return Verdict(found, "; ".join(told), n=next(iter(groups.values())).sizes["run"], note="; ".join(notes))
+
+
+def _still_rising(runs: xr.Dataset) -> int:
+    """How many runs end with a test accuracy more than 0.05 above that after four fifths of the steps."""
+    end = runs.step.values[-1]
+    before = [np.interp(0.8 * end, runs.step.values, row) for row in runs.test_accuracy.values]
+    return int((last(runs, "test_accuracy") - np.array(before) > 0.05).sum())
 
 
 @claim(
@@ -1228,7 +1278,7 @@ def _th312(records: Records) -> Verdict:
 @claim(
     "th312-trend",
     "Th. 3.12, Fig. 5",
-    "The bound explains that larger primes need less.",
+    "Ours: the bound by itself would explain that larger primes need less.",
     expected="falls with p",
     criterion="the bound at fixed k falls from p = 47 to 97 to 379",
     needs=(),
@@ -1244,7 +1294,7 @@ def _th312_trend(records: Records) -> Verdict:
 
 @claim(
     "thm35",
-    "Th. 3.5",
+    "Th. 3.5, Remark 3.6",
     "Sums φ(i) + φ(j) of one class lie in a ball of its own, which tells the classes apart.",
     expected="classes apart",
     criterion="class centroids of a trained embedding differ by more than 10⁻⁵ of their size; some of the 78 pairs of "
@@ -1453,8 +1503,8 @@ def _parseval(records: Records) -> Verdict:
 
 @claim(
     "local",
-    "Sec. 4",
-    "MED is tied to local complexity.",
+    "Sec. 5",
+    "Ours: MED and local complexity, the number of hyperplanes of neurons near a point, scale alike.",
     expected="related",
     criterion="both scale alike under (W, b) → c (W, b), embeddings → c embeddings",
     needs=(),

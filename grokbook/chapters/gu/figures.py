@@ -550,7 +550,7 @@ def operations(records: Records) -> Figure:
         Line2D([], [], color=TRAIN), Line2D([], [], color=TEST), Line2D([], [], color=MED),
         Line2D([], [], color=PURPLE, ls="--"), Line2D([], [], color=PURPLE, ls=":"),
     ]  # fmt: skip
-    names = ["train", "test", "MED (right)", "all symmetries", "mirrors only"]
+    names = ["train", "test", "MED (right)", "listed symmetries", "mirrors only"]
     figure.legend(lines, names, loc="outside upper center", ncols=5, columnspacing=1.0)
     return figure
 

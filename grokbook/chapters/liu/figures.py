@@ -558,8 +558,8 @@ def planes(records: Records) -> Figure:
     titles = {
         "a": "addition, memorised",
         "b": "addition, generalised",
-        "c": "mod p, memorised",
-        "d": "mod p, generalised",
+        "c": "mod p, worst of {}",
+        "d": "mod p, best ring of {}",
     }
     figure, axes = plotting.panels(2, 2, height=2.85)
     for ax, (label, own) in zip(axes.ravel(), conditions(record), strict=True):
@@ -584,7 +584,7 @@ def planes(records: Records) -> Figure:
         _numbered(ax, embedding, size=8)
         ax.set_xlim(extent[:2])
         ax.set_ylim(extent[2:])
-        _bare(ax, f"{label}  {titles[label]}")
+        _bare(ax, f"{label}  {titles[label].format(len(scores))}")
         words = f"held-out accuracy {scores[chosen]:.2f}"
         if label == "b":
             pairs = studies.mirrors(own)

@@ -162,8 +162,8 @@ def times(records: Records) -> str:
     own = select(studies.structure(records["structure_times"]).set_coords("label"), label=FAST_EMBEDDINGS)
     at, theirs = studies.critical_shares(records)
     words = (
-        f"With the faster embeddings half of the networks find the line at r = {number(at)}; the theory's r, and the "
-        f"paper's for networks, is {number(theirs)}{'' if abs(at - theirs) <= 0.05 else ': they disagree'}"
+        f"With the faster embeddings half of the networks find the line at r = {number(at)}; the theory's r "
+        f"is {number(theirs)} and the paper's for networks 0.4{'' if abs(at - theirs) <= 0.05 else ': they disagree'}"
         if np.isfinite(at)
         else "Success of the networks with the faster embeddings never passes a half from below"
     )
@@ -328,7 +328,7 @@ def _knob(records: Records, name: str, setting: str, words: str) -> str:
 def batch(records: Records) -> str:
     """Beside Fig. 13."""
     return _knob(records, "phases_batch", "batch_size", "batch size") + (
-        " The criterion below asks for the time to learn the training set alone."
+        " Small batches slow training down; what they do to generalisation is another matter."
     )
 
 
@@ -396,7 +396,21 @@ def effective_dimension(records: Records) -> str:
     return (
         f"In the median of {len(curve)} networks the dimension rises by {percent(median(top / first - 1))} of its "
         f"first value and then falls by {percent(median(1 - end / top))} of its largest; the criterion asks for a fall "
-        f"to 0.7 of the first."
+        f"to 0.7 of the first. {_when_it_generalises(record)}"
+    )
+
+
+def _when_it_generalises(record: xr.Dataset) -> str:
+    curve, t_test = record.effective_dimension.values, record.reached_test_accuracy.values
+    some = np.isfinite(t_test)
+    if not some.any():
+        return "No network generalises."
+    then = [np.interp(t, record.step.values, row) for t, row in zip(t_test[some], curve[some], strict=True)]
+    shares = np.array(then) / curve[some, 0]
+    after = ": the drop comes after" if (shares >= 0.95).all() else ""
+    return (
+        f"When the networks generalise it is at {', '.join(percent(float(one)) for one in shares)} of its first value"
+        f"{after}."
     )
 
 
@@ -530,12 +544,12 @@ def dimensions(records: Records) -> str:
     for d in np.unique(free.dimension.values):
         here = free.dimension.values == d
         rows.append(f"{number(median(test[here]))} and {number(median(rqi[here]))} at d = {int(d)}")
-    return f"{_index_fails(free)} Without decay held-out accuracy and index are {', '.join(rows)} (medians)."
+    return f"{_index_fails(record)} Without decay held-out accuracy and index are {', '.join(rows)} (medians)."
 
 
-def _index_fails(free: xr.Dataset) -> str:
-    test, rqi = studies.last(free, "test_accuracy"), studies.last(free, "rqi")
-    more = free.dimension.values > 1
+def _index_fails(record: xr.Dataset) -> str:
+    test, rqi = studies.last(record, "test_accuracy"), studies.last(record, "rqi")
+    more = record.dimension.values > 1
     known = more & (test >= 0.9)
     if not known.any():
         return f"These networks cannot tell: none of {int(more.sum())} in more than one dimension generalises."

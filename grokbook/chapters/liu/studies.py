@@ -702,6 +702,7 @@ def class_features(p: int, draws: int, mnist_dir: str = "") -> xr.Dataset:
             "label": ("image", y),
         },
         {"way": list(ways), "step": np.arange(101), "frame": [0, 50, 100]},
+        {"source": "mnist" if mnist_dir else "digits"},
     )
 
 
