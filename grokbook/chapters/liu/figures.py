@@ -559,7 +559,7 @@ def planes(records: Records) -> Figure:
         "a": "addition, memorised",
         "b": "addition, generalised",
         "c": "mod p, worst of {}",
-        "d": "mod p, best ring of {}",
+        "d": "mod p, best of {}",
     }
     figure, axes = plotting.panels(2, 2, height=2.85)
     for ax, (label, own) in zip(axes.ravel(), conditions(record), strict=True):
