@@ -276,7 +276,7 @@ def _decay(records: Records, name: str) -> str:
 
 def splits(records: Records) -> str:
     """Beside the majority diagrams."""
-    rows = []
+    rows, split = [], []
     for name, title in studies.PANEL_TITLES.items():
         own = f"{name}_splits"
         found, budget = studies.panel_diagram(records, own), studies.budget_of(records[own])
@@ -284,9 +284,12 @@ def splits(records: Records) -> str:
         theirs = studies.published_at(found, studies.PANELS[name][0]).map(budget=budget)[0]
         same = float((phases == theirs).mean()) if studies.of_published_table(records[own]) else None
         rows.append(f"({title[0]}) {percent(float((share == 1).mean()))} and {percent(same)} at {number(budget)} steps")
+        split.append(f"({title[0]}) {int((share <= 0.5).sum())}")
     return (
         "Cells in which all splits agree, and whose majority is as published if the published counts are cut at the "
-        f"same length: {', '.join(rows)}. What is still learning then is drawn as confusion or memorisation."
+        f"same length: {', '.join(rows)}. What is still learning then is drawn as confusion or memorisation. Cells in "
+        f"which no phase has more than half of the splits, drawn in the one that comes first in the legend: "
+        f"{', '.join(split)}."
     )
 
 
