@@ -2,12 +2,11 @@
 
 The criteria hold for the paper's settings; at other parameters they are applied unchanged. Bounds come from the
 paper, from the step counts that its authors released, and from an independent numpy computation made beforehand.
-What was added after trainings had been seen says "added later" in its criterion; none of it makes a verdict better.
+What was added after trainings had been seen says "added later" in its criterion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -679,11 +678,6 @@ def _against_published(records: Records, name: str) -> _Comparison | Verdict:
 FIG6_SWEEPS = ("phases_regression", "phases_classification", "phases_group")
 
 
-def listed(panels: Iterable[str]) -> str:
-    """Panels in brackets: (b), (c), (d)."""
-    return ", ".join(f"({one})" for one in panels)
-
-
 @claim(
     "fig6b",
     "Fig. 6b",
@@ -720,12 +714,12 @@ def _fig6b_order(records: Records) -> Verdict:
     phases = _panel(records, FIG6_SWEEPS[0])[1]
     up = [(int(a), int(b)) for a, b in zip(phases[:-1].ravel(), phases[1:].ravel(), strict=True)]
     direct, soft = up.count((C, M)), up.count((C, G))
-    along, beside = (", ".join(str(one[axis]) for one in touching.values()) for axis in (0, 1))
+    along, beside = zip(*touching.values(), strict=True)
     return Verdict(
-        outcome(direct == 0 and soft > 0, not np.any([one[0] for one in touching.values()]), beside == "0, 0, 0"),
+        outcome(direct == 0 and soft > 0, not any(along), not any(beside)),
         f"in (b) {soft} steps from comprehension to grokking and {direct} to memorisation along growing decay; cells "
-        f"of comprehension that touch memorisation in {listed(touching)}: along the decay {along}, along the rate "
-        f"{beside}",
+        f"of comprehension that touch memorisation in {', '.join(f'({one})' for one in touching)}: along the decay "
+        f"{', '.join(map(str, along))}, along the rate {', '.join(map(str, beside))}",
     )
 
 

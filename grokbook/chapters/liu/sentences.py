@@ -330,9 +330,7 @@ def _knob(records: Records, name: str, setting: str, words: str) -> str:
 
 def batch(records: Records) -> str:
     """Beside Fig. 13."""
-    return _knob(records, "phases_batch", "batch_size", "batch size") + (
-        " Small batches slow training down; what they do to generalisation is another matter."
-    )
+    return _knob(records, "phases_batch", "batch_size", "batch size")
 
 
 def scale(records: Records) -> str:
