@@ -24,11 +24,11 @@ import torch
 
 from benchmarks import clock
 from benchmarks.workloads import WORKLOADS, Workload, our_state, plain_step, some_steps
-from grokbook import engine, planning, records, runner
 from grokbook.chapters.liu.phases import phase_of
-from grokbook.experiment import Experiment
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
+from grokbook.train import engine, planning, records, runner, state, workers
+from grokbook.train.experiment import Experiment
 
 GPU_MEMBERS = (1, 16, 128, 512)
 EVALUATIONS = 200  # in a run, evenly in the logarithm of the step
@@ -68,7 +68,7 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def fast(state: engine.State) -> None:
+def fast(state: state.State) -> None:
     """A step whose products may round their factors."""
     with engine.products("fast"):
         state.update()
@@ -204,7 +204,7 @@ def diagrams() -> Iterator[dict[str, Any]]:
             "steps": int(ours.stopped_at.sum()),
             "minutes": minutes,
             "core_minutes": ours.attrs["wall_seconds"] / 60,
-            "cores": runner.cores(),
+            "cores": workers.cores(),
             "stored_machine": stored.attrs["machine"],
             "same_phase": int((now == then).sum()),
         }
@@ -314,7 +314,7 @@ def main() -> None:
     if unknown := set(given.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
     wanted = given.parts or parts[:-1]
-    runner.settle(1)  # as in every process that trains
+    workers.settle(1)  # as in every process that trains
     print(f"{records.processor()}, one thread; torch {torch.__version__}; medians of {given.rounds} rounds\n")
     path = given.out / "benchmarks.json" if given.out else None
     kept = json.loads(path.read_text()) if path and path.exists() else {}
@@ -354,7 +354,7 @@ def main() -> None:
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
     if "diagrams" in wanted:
-        heading = f"\nThe phase diagrams of Liu et al. (2022), Fig. 6, from nothing on {runner.cores()} cores:"
+        heading = f"\nThe phase diagrams of Liu et al. (2022), Fig. 6, from nothing on {workers.cores()} cores:"
         report("diagrams", heading, diagrams(), diagrams_line)
         print(f"  all four: {sum(row['minutes'] for row in kept['diagrams']):.0f} min")
     if "flops" in wanted and given.out:

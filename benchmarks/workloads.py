@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from grokbook import runner
-from grokbook.engine import State
-from grokbook.experiment import Run
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask, ModularTask
+from grokbook.train import workers
+from grokbook.train.experiment import Run
+from grokbook.train.state import State
 from tests import textbook_decoder, textbook_mlp, textbook_toy, textbook_transformer
 
 Step = Callable[[], object]
@@ -111,7 +111,7 @@ def our_state(workload: Workload, members: int | None = None, device: str = "cpu
 
 def some_steps(number: int, seconds: float) -> tuple[int, float]:
     """How many steps of a workload one process makes, and the processor seconds they took."""
-    runner.settle(1)
+    workers.settle(1)
     state = our_state(WORKLOADS[number])
     state.update()
     count, began, spent = 0, time.monotonic(), time.process_time()

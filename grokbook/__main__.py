@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import grokbook
-from grokbook import parameters
+from grokbook.book import parameters
+from grokbook.book.parameters import BadInput
 from grokbook.chapters import CHAPTERS
-from grokbook.parameters import BadInput
 
 # Errors that explain themselves; named, not imported, because of what their modules import.
 TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
@@ -40,7 +40,7 @@ def list_(arguments: argparse.Namespace) -> None:
 
 def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
-    from grokbook import runner
+    from grokbook.train import workers
 
     parameters.check_device(arguments.device, arguments.scheduler)
     if arguments.out:
@@ -62,13 +62,13 @@ def train(arguments: argparse.Namespace) -> None:
     for experiment in wanted:
         try:
             _train(experiment, arguments)
-        except runner.TrainingFailed as error:
+        except workers.TrainingFailed as error:
             if len(wanted) == 1:
                 raise
             print(f"grokbook: {error}", file=sys.stderr)
             failed.append(experiment.name)
     if failed:
-        raise runner.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(wanted)} are")
+        raise workers.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(wanted)} are")
 
 
 def known(experiment: Any, out: Path | None) -> Path | None:
@@ -76,7 +76,7 @@ def known(experiment: Any, out: Path | None) -> Path | None:
 
     A damaged one is told of and counts as missing; a folder that holds another record in its place is refused.
     """
-    from grokbook import records, runner
+    from grokbook.train import records, runner
 
     if not out:
         found = runner.status(experiment)
@@ -98,7 +98,7 @@ def known(experiment: Any, out: Path | None) -> Path | None:
 
 def untrained(arguments: argparse.Namespace) -> list[Any]:
     """Those of a chapter that have no record where ``train`` would put it, the cheapest first."""
-    from grokbook import planning
+    from grokbook.train import planning
 
     if arguments.parameter:
         given = arguments.parameter[0]
@@ -115,8 +115,8 @@ def _train(experiment: Any, arguments: argparse.Namespace) -> None:
     """Train one experiment and say what came of it."""
     import numpy as np
 
-    from grokbook import runner
     from grokbook.measures import first_step
+    from grokbook.train import runner
 
     record = runner.train(
         experiment,
@@ -140,7 +140,7 @@ def _train(experiment: Any, arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """execute and render one chapter with other parameters"""
-    from grokbook import book
+    from grokbook.book import build as book
 
     given = parameters.parse_assignments(arguments.parameter)
     book.make_chapter(arguments.chapter, given, settings(arguments))
@@ -148,14 +148,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def book_(arguments: argparse.Namespace) -> None:
     """execute every chapter and render the book"""
-    from grokbook import book
+    from grokbook.book import build as book
 
     book.make_book(settings(arguments))
 
 
 def figures(arguments: argparse.Namespace) -> None:
     """execute every chapter and write its plots to figures/<chapter>/"""
-    from grokbook import book
+    from grokbook.book import build as book
 
     book.make_figures(settings(arguments))
 
@@ -172,8 +172,8 @@ def status(arguments: argparse.Namespace) -> None:
 
 def verify(arguments: argparse.Namespace) -> None:
     """train stored runs again and compare with the record"""
-    from grokbook import runner
-    from grokbook import verify as check
+    from grokbook.train import runner
+    from grokbook.train import verify as check
 
     parameters.check_device(arguments.device, arguments.scheduler)
     experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
@@ -265,7 +265,7 @@ def stand_in(experiment: Any) -> Any | None:
 
 def shown(experiment: Any, *, whole: bool = True) -> Any:
     """The state of the record that a page shows: this experiment's, or its stand-in's where only that has one."""
-    from grokbook import runner
+    from grokbook.train import runner
 
     found = runner.status(experiment, whole=whole)
     if found.state == "missing" and (smaller := stand_in(experiment)) is not None:
@@ -275,7 +275,7 @@ def shown(experiment: Any, *, whole: bool = True) -> Any:
 
 
 def settings(arguments: argparse.Namespace) -> Any:
-    from grokbook import book
+    from grokbook.book import build as book
 
     return book.Settings(scale=arguments.scale, fresh=arguments.fresh, device=arguments.device)
 

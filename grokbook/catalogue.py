@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from grokbook import runner
-from grokbook.experiment import Experiment
+from grokbook.train import runner
+from grokbook.train.experiment import Experiment
 
 
 class Catalogue(Protocol):

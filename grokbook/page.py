@@ -16,10 +16,11 @@ import numpy as np
 import xarray as xr
 
 from grokbook import claims as claims_module
-from grokbook import plotting, records, runner
+from grokbook import plotting
 from grokbook.claims import Markdown
-from grokbook.experiment import Experiment, Run
-from grokbook.records import write_whole
+from grokbook.train import records, runner
+from grokbook.train.experiment import Experiment, Run
+from grokbook.train.records import write_whole
 
 Study = Callable[[], xr.Dataset | None]
 
@@ -276,7 +277,7 @@ def describe(record: xr.Dataset) -> str:
 
 def settings(runs: Sequence[Any]) -> str:
     """The same for runs that have no record."""
-    from grokbook.experiment import coordinates
+    from grokbook.train.experiment import coordinates
 
     columns = {name: np.array(values) for name, values in coordinates(runs).items()}
     return _phrase(columns | _batches(columns, [run.batch_size for run in runs]))

@@ -26,7 +26,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook.claims import Records
-from grokbook.records import ROOT, write_whole
+from grokbook.train.records import ROOT, write_whole
 
 WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
 

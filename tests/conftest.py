@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(
-        name, "1"
-    )  # before numpy or torch is imported; also much faster on a shared machine
+    os.environ.setdefault(name, "1")  # before numpy or torch is imported; also much faster on a shared machine
 os.environ.setdefault("MPLBACKEND", "agg")
 for name in ("DEVICE", "FRESH", "CACHE", "LOG", "PROGRESS", "FIGURES"):
     os.environ.pop(f"GROKBOOK_{name}", None)

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 import xarray as xr
 
-from grokbook import engine, records, runner
-from grokbook.experiment import Experiment, Run, Schedule, Stop
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import AdamW
 from grokbook.tasks import ModularTask
+from grokbook.train import engine, records, runner
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 
 MODEL = TwoLayerMLP(13, 32, "standard", "relu")
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from grokbook import planning, runner
 from grokbook.catalogue import at_paper_settings, stand_ins
-from grokbook.experiment import Experiment, Run
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
+from grokbook.train import planning, runner
+from grokbook.train.experiment import Experiment, Run
 
 CATALOGUES = [import_module(f"grokbook.chapters.{name}.experiments") for name in ("gromov", "gu", "liu")]
 

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from grokbook import records, runner
 from grokbook.__main__ import main
+from grokbook.train import records, runner, workers
 from tests.test_runner import Deadly, Failing, own_cache, poisoned, tiny  # noqa: F401 (own_cache is a fixture)
 
 pytest.importorskip("distributed")
@@ -81,7 +81,7 @@ def long(members=4):
 def command(address):
     """The same as a user's command, in a process of its own."""
     code = (
-        "from grokbook import engine, runner; from tests.test_cluster import long\n"
+        "from grokbook.train import engine, runner; from tests.test_cluster import long\n"
         f"print(runner.train(long(), block=1, scheduler={address!r}).sizes['run'])\n"
     )
     environment = os.environ | {"PYTHONPATH": os.getcwd()}
@@ -110,7 +110,7 @@ def test_a_cluster_gives_the_same_record_and_its_poison_shard_fails_alone(cluste
     for poison, told in ((Failing, "RuntimeError: out of luck"), (Deadly, "KilledWorker")):
         for _ in range(3):
             cluster.worker()  # a shard that takes its worker down is tried on three of them
-        with pytest.raises(runner.TrainingFailed, match=r"1 of 3 shards") as failed:
+        with pytest.raises(workers.TrainingFailed, match=r"1 of 3 shards") as failed:
             runner.train(poisoned(poison), block=1, scheduler=cluster.address)
         assert "run 1: " in str(failed.value) and told in str(failed.value)
         folder = records.cache_folder() / "test/poison"
@@ -163,7 +163,7 @@ def test_an_address_where_nothing_answers_is_refused_in_one_line(capsys, monkeyp
     import grokbook.__main__ as commands
 
     monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": tiny})
-    monkeypatch.setattr(runner, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     assert main(["train", "test/tiny", "--scheduler", "tcp://127.0.0.1:1"]) == 1
     told = capsys.readouterr().err
     assert told.startswith("grokbook: no scheduler at 'tcp://127.0.0.1:1'") and told.count("\n") == 1

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook import engine
-from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.measures import first_step
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
@@ -13,6 +11,9 @@ from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask, ModularTask
+from grokbook.train import engine
+from grokbook.train import state as train_state
+from grokbook.train.experiment import Experiment, Run, Schedule
 
 pytestmark = [
     pytest.mark.cuda,
@@ -60,7 +61,7 @@ def test_a_graph_replays_what_eager_steps_do(name, monkeypatch):
     graph = state(name, "cuda")
     for _ in range(20):
         graph.update()
-    monkeypatch.setattr(engine, "capture", lambda step, tables: step)
+    monkeypatch.setattr(train_state, "capture", lambda step, tables: step)
     eager = state(name, "cuda")
     for _ in range(20):
         eager.update()

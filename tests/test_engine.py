@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook import engine
-from grokbook.experiment import Experiment, Run, Schedule, Stop
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
 from grokbook.tasks import ModularTask
+from grokbook.train import engine
+from grokbook.train import state as train_state
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 from tests.textbook_mlp import batch_rows, plain_optimizer, plain_training
 
 TASK, MODEL = ModularTask(11, "n + m", 0.6), TwoLayerMLP(11, 24, "standard")
@@ -356,8 +357,8 @@ def captured(monkeypatch):
         calls.append(tables)
         return step
 
-    monkeypatch.setattr(engine, "wants_graph", lambda state: True)
-    monkeypatch.setattr(engine, "capture", capture)
+    monkeypatch.setattr(train_state, "wants_graph", lambda state: True)
+    monkeypatch.setattr(train_state, "capture", capture)
     return calls
 
 
@@ -410,18 +411,18 @@ def test_a_member_that_leaves_has_the_step_captured_again_and_a_resumed_training
 def test_a_step_is_captured_on_a_gpu_unless_the_host_draws_its_dropout(on_gpu, dropout, wanted):
     runs = members(SGD(0.1), model=dataclasses.replace(MODEL, dropout=dropout))
     state = SimpleNamespace(runs=runs, data=SimpleNamespace(labels=SimpleNamespace(is_cuda=on_gpu)))
-    assert engine.wants_graph(state) == wanted
+    assert train_state.wants_graph(state) == wanted
 
 
 def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_is(monkeypatch):
     seen = []
-    real = engine.State.update
+    real = train_state.State.update
 
     def update(self):
         seen.append(torch.get_float32_matmul_precision())
         real(self)
 
-    monkeypatch.setattr(engine.State, "update", update)
+    monkeypatch.setattr(train_state.State, "update", update)
     exact, fast = (experiment(members(SGD(0.1), steps=1), precision=precision) for precision in (None, "fast"))
     assert "precision" not in exact.recipe and fast.recipe["precision"] == "fast" and exact.hash != fast.hash
     engine.train(exact)

@@ -4,8 +4,8 @@ import json
 import numpy as np
 import pytest
 
-from grokbook.experiment import describe
 from grokbook.images import MNIST, ImageTask
+from grokbook.train.experiment import describe
 
 
 def write_mnist(folder, compress=False):

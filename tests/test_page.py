@@ -12,11 +12,11 @@ import xarray as xr
 
 from grokbook import page, plotting
 from grokbook.claims import Claim, Verdict
-from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.page import Page, fewer_seeds
 from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule
 
 
 def experiment(steps: int = 4, seeds: int = 2) -> Experiment:

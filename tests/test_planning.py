@@ -2,14 +2,14 @@ import itertools
 
 import pytest
 
-from grokbook import planning
 from grokbook.chapters.gromov import studies as gromov
 from grokbook.chapters.gu import experiments as gu
 from grokbook.chapters.liu import studies as liu
-from grokbook.experiment import Experiment, Run
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
+from grokbook.train import planning
+from grokbook.train.experiment import Experiment, Run
 
 
 def run(seed=0, steps=10, width=8, fraction=0.5):

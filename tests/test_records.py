@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook import engine, experiment, records
-from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD, AdamW, Group
 from grokbook.tasks import ModularTask
+from grokbook.train import engine, experiment, records
+from grokbook.train.experiment import Experiment, Run, Schedule
 
 RUNS = tuple(Run(ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8), SGD(0.1), 6, seed, label="GD") for seed in range(3))
 TINY = Experiment("test/tiny", RUNS, Schedule(log=3), ("weight_norm",), snapshots=(0, -1), keep=("W_in",))
@@ -193,7 +193,7 @@ def test_reading_a_record_and_naming_an_experiment_need_no_torch(saved):
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "from pathlib import Path\n"
-        "from grokbook import records, runner\n"
+        "from grokbook.train import records, runner\n"
         "from grokbook.chapters.gromov.experiments import EXPERIMENTS\n"
         "print(len({make().hash for make in EXPERIMENTS.values()}) == len(EXPERIMENTS))\n"
         f"print(records.load(Path({str(saved)!r})).attrs['hash'])\n"

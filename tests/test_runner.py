@@ -13,11 +13,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grokbook import records, runner
-from grokbook.experiment import Experiment, Run, Schedule, Stop, Watch
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
+from grokbook.train import progress as train_progress
+from grokbook.train import records, runner, workers
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop, Watch
+from grokbook.train.workers import TrainingFailed
 
 
 def tiny(name="test/tiny", steps=6, seeds=3, width=8, scale="full"):
@@ -99,7 +101,7 @@ def test_blocks_and_processes_do_not_change_the_numbers():
 def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
     started = []
 
-    class Noted(runner.Processes):
+    class Noted(workers.Processes):
         def __init__(self, count, gpus=None):
             started.append(count)
             super().__init__(count, gpus)
@@ -153,7 +155,7 @@ class Deadly(TwoLayerMLP):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_poison_shard_fails_alone_and_is_named_with_its_traceback_in_a_file(workers, monkeypatch):
-    with pytest.raises(runner.TrainingFailed) as failed:
+    with pytest.raises(TrainingFailed) as failed:
         runner.train(poisoned(Failing), workers=workers, block=1)
     told = str(failed.value)
     assert "1 of 3 shards did not finish" in told and "run 1: RuntimeError: out of luck" in told
@@ -165,13 +167,13 @@ def test_a_poison_shard_fails_alone_and_is_named_with_its_traceback_in_a_file(wo
     ages = {part: part.stat().st_mtime_ns for part in parts}
     trained, real = [], runner.train_shard
     monkeypatch.setattr(runner, "train_shard", lambda *job: trained.append(job) or real(*job))
-    with pytest.raises(runner.TrainingFailed):
+    with pytest.raises(TrainingFailed):
         runner.train(poisoned(Failing), workers=1, block=1)
     assert len(trained) == 1 and all(part.stat().st_mtime_ns == age for part, age in ages.items())
 
 
 def test_a_shard_that_takes_its_process_down_fails_alone_too():
-    with pytest.raises(runner.TrainingFailed, match=r"1 of 3 shards(.|\n)*run 1: .*its process died 3 times"):
+    with pytest.raises(TrainingFailed, match=r"1 of 3 shards(.|\n)*run 1: .*its process died 3 times"):
         runner.train(poisoned(Deadly), workers=2, block=1)
     assert len(list((records.cache_folder() / "test/poison").glob("part-*.nc"))) == 2
 
@@ -197,7 +199,7 @@ def test_what_counts_is_the_folder_and_not_the_futures():
         def submit(self, function, *arguments):
             return super().submit(len, arguments)
 
-    with Idle(1) as executor, pytest.raises(runner.TrainingFailed, match="do its workers share that folder"):
+    with Idle(1) as executor, pytest.raises(TrainingFailed, match="do its workers share that folder"):
         runner.train(tiny(steps=7), executor=executor, block=1)
 
 
@@ -211,10 +213,10 @@ def progress(folder, shards, **ends):
     blocks = [whole.select([i]) for i in range(3)]
     for shard, beat in zip(blocks, shards, strict=True):
         if beat == "done":
-            runner._part(shard, folder).write_text("")
+            train_progress.part_of(shard, folder).write_text("")
         elif beat:
-            runner._part(shard, folder).with_suffix(".progress").write_text(json.dumps(beat))
-    return runner.Progress(whole, blocks, folder)
+            train_progress.part_of(shard, folder).with_suffix(".progress").write_text(json.dumps(beat))
+    return train_progress.Progress(whole, blocks, folder)
 
 
 def test_the_line_of_progress_counts_members_steps_and_what_is_left(tmp_path):
@@ -228,12 +230,12 @@ def test_the_line_of_progress_counts_members_steps_and_what_is_left(tmp_path):
 
 def test_the_time_left_weighs_the_steps_of_smaller_members(tmp_path):
     wide, narrow = (tiny("test/line", steps=100, width=width).select([0]) for width in (40, 20))
-    runner._part(wide, tmp_path).with_suffix(".progress").write_text('{"step": 40, "rate": 20, "members": 1}')
+    train_progress.part_of(wide, tmp_path).with_suffix(".progress").write_text('{"step": 40, "rate": 20, "members": 1}')
     whole = dataclasses.replace(wide, runs=wide.runs + narrow.runs)
     # 60 wide steps and 100 that cost half as much, at 20 wide steps a second
     half = narrow.runs[0].model.floats_per_sample / wide.runs[0].model.floats_per_sample
     seconds = (60 + 100 * half) / 20
-    assert f", {seconds:.0f} s left" in runner.Progress(whole, [wide, narrow], tmp_path).line()
+    assert f", {seconds:.0f} s left" in train_progress.Progress(whole, [wide, narrow], tmp_path).line()
 
 
 def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
@@ -247,7 +249,7 @@ def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
 def test_where_there_is_no_terminal_a_line_a_minute_goes_to_the_log_and_none_to_a_page(
     where, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(runner, "LINE_SECONDS", 0.01)
+    monkeypatch.setattr(train_progress, "LINE_SECONDS", 0.01)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have imported it
     told = tmp_path / "progress.txt"
     if where == "page":
@@ -307,7 +309,7 @@ def test_a_training_killed_twenty_times_at_random_moments_gives_the_same_record_
 ON_A_FULL_DISK = """
 import sys
 from pathlib import Path
-from grokbook import engine, records, runner
+from grokbook.train import engine, records, runner
 from tests.test_runner import long
 disk = Path(sys.argv[1])
 blocker = disk / "blocker"
@@ -335,7 +337,7 @@ def test_a_training_on_a_disk_that_is_really_full_waits_for_space(tmp_path):
 
 ORPHAN = """
 import sys
-from grokbook import engine, runner
+from grokbook.train import engine, runner
 from tests.test_runner import tiny
 engine.CHECKPOINT_SECONDS = engine.LATEST_CHECKPOINT_SECONDS = 0.05
 if __name__ == "__main__":
@@ -418,7 +420,7 @@ def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkey
 
 def test_every_worker_has_a_gpu_of_its_own_and_none_that_is_not_there(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    with runner.Processes(4, 2) as pool:
+    with workers.Processes(4, 2) as pool:
         seen = [pool.submit(_visible, 1.0) for _ in range(4)]
         assert sorted(one.result(60) for one in seen) == ["0", "0", "1", "1"]
 
@@ -458,7 +460,7 @@ def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
     """Its workers import it and ask for the same training, which its parent holds."""
     script = tmp_path / "unguarded.py"
     script.write_text(
-        "from grokbook import runner\nfrom tests.test_runner import tiny\nrunner.train(tiny(), workers=2, block=2)\n"
+        "from grokbook.train import runner\nfrom tests.test_runner import tiny\nrunner.train(tiny(), workers=2, block=2)\n"
     )
     known = {"PYTHONPATH": str(Path(__file__).parents[1]), "GROKBOOK_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(

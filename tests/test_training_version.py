@@ -7,9 +7,7 @@ steps it stays small.
 
 import pytest
 
-from grokbook import engine
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
@@ -17,6 +15,8 @@ from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import AttentionOnly, Transformer
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW
 from grokbook.tasks import AdditionTask, GroupTask, ModularTask
+from grokbook.train import engine
+from grokbook.train.experiment import Experiment, Run, Schedule
 
 TWO_GROUPS = AdamW(0.005, 1.0, groups=(Group("W_E", 0.01, 0.1),))
 ADD, SQUARES = ModularTask(11, "n + m", 0.6), ModularTask(11, "n**2 + m**2", 0.5)

@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from grokbook import records, runner
 from grokbook.__main__ import main
-from grokbook.experiment import Watch
 from grokbook.measures import last_value
-from grokbook.verify import _range, _within, verify
+from grokbook.train import records, runner
+from grokbook.train.experiment import Watch
+from grokbook.train.verify import _range, _within, verify
 from tests.test_runner import own_cache, tiny  # noqa: F401 (a fixture that every test here uses)
 
 

@@ -3,12 +3,12 @@ import pytest
 import torch
 import xarray as xr
 
-from grokbook import engine
-from grokbook.experiment import Experiment, Run, Schedule, Watch
 from grokbook.measures import first_step
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask
+from grokbook.train import engine
+from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 
 OPTIMIZER = AdamW(0.01, 0.0, groups=(Group("W_E", 0.02, 0.0),))
 BOTH = (("train_accuracy", 0.6), ("test_accuracy", 0.3))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from grokbook.engine import epoch_order
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import SGD, Adam
+from grokbook.train.state import epoch_order
 
 
 class PlainMLP(torch.nn.Module):

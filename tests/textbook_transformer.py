@@ -23,8 +23,7 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:  # (B, T, d) -> (B, T, d)
         B, T, d = x.shape
         q, k, v = (
-            (x @ W).view(B, T, self.heads, d // self.heads).transpose(1, 2)
-            for W in (self.W_Q, self.W_K, self.W_V)
+            (x @ W).view(B, T, self.heads, d // self.heads).transpose(1, 2) for W in (self.W_Q, self.W_K, self.W_V)
         )  # (B, H, T, d/H)
         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.heads)  # (B, H, T, T)
         future = torch.ones(T, T, dtype=torch.bool).triu(1)
@@ -54,9 +53,7 @@ class Transformer(nn.Module):
 class AttentionOnly(nn.Module):
     """Embedding, attention layers with residual connections, unembedding."""
 
-    def __init__(
-        self, p: int, d_model: int, heads: int, layers: int, linear: bool, logit_scale: float
-    ) -> None:
+    def __init__(self, p: int, d_model: int, heads: int, layers: int, linear: bool, logit_scale: float) -> None:
         super().__init__()
         self.logit_scale = logit_scale
         self.W_E, self.W_pos, self.W_U = matrix(p, d_model), matrix(2, d_model), matrix(d_model, p)

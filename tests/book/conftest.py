@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from grokbook import book
+from grokbook.book import build as book
 
 PARAMETERS = "p: int = 7  # modulus\nrate: float = 0.5  # step size\n"
 

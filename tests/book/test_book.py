@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from grokbook import book, notebooks
-from grokbook.book import BuildError, Settings
+from grokbook.book import build as book
+from grokbook.book import notebooks
+from grokbook.book.build import BuildError, Settings
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -27,7 +28,7 @@ def grokbook(*arguments: str, root: Path, **options) -> subprocess.Popen:
     code = (
         # A runner started in the background hands on an ignored Ctrl-C; a user's terminal does not.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "import sys; from pathlib import Path; from grokbook import book, __main__;"
+        "import sys; from pathlib import Path; from grokbook import __main__; from grokbook.book import build as book;"
         "settings = book.Settings;"
         "book.Settings = lambda **given: settings(**given, root=Path(sys.argv[1]));"
         "sys.exit(__main__.main(sys.argv[2:]))"

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from grokbook import __main__ as command_line
-from grokbook import book, runner
-from grokbook.experiment import Experiment, Run, Schedule
+from grokbook.book import build as book
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
+from grokbook.train import runner, workers
+from grokbook.train.experiment import Experiment, Run, Schedule
 
 COMMANDS = ("list", "train", "run", "book", "figures", "status", "verify")
 
@@ -140,7 +141,7 @@ def small_chapter(monkeypatch):
 
     def train(experiment, **settings):
         if experiment.name == "gromov/broken":
-            raise runner.TrainingFailed("gromov/broken: it broke")
+            raise workers.TrainingFailed("gromov/broken: it broke")
         return honest(experiment, **settings)
 
     honest = runner.train
@@ -198,7 +199,7 @@ def test_values_of_which_nothing_can_be_made_get_one_line(wrong, capsys):
 
 
 def test_a_scheduler_is_asked_for_gpus_and_not_this_machine(monkeypatch):
-    from grokbook.parameters import check_device
+    from grokbook.book.parameters import check_device
 
     assert check_device("cuda", "tcp://somewhere:8786") == "cuda"
     monkeypatch.setenv("GROKBOOK_SCHEDULER", "tcp://somewhere:8786")

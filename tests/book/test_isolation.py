@@ -50,12 +50,12 @@ def test_the_training_side_needs_none_of_the_books_packages():
 
 
 def test_torch_is_asked_for_by_a_training_only():
-    assert {"grokbook.widgets", "grokbook.engine"} <= set(MODULES)
+    assert {"grokbook.book.widgets", "grokbook.train.engine"} <= set(MODULES)
     answer = imports_without("torch", MODULES)
     assert answer.stdout == "ok\n", answer.stderr
 
 
 @pytest.mark.parametrize("blocked", ["json", "numpy"])
 def test_a_blocked_package_is_noticed(blocked):
-    answer = imports_without(blocked, ["grokbook.notebooks" if blocked == "json" else "numpy"])
+    answer = imports_without(blocked, ["grokbook.book.notebooks" if blocked == "json" else "numpy"])
     assert "is blocked in this test" in answer.stderr

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grokbook import book, notebooks
+from grokbook.book import build as book
+from grokbook.book import notebooks
 
 STATE, VIEW = notebooks.STATE, notebooks.VIEW
 

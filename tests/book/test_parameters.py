@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grokbook import book, parameters
-from grokbook.parameters import BadInput, Parameter, declared_in
+from grokbook.book import build as book
+from grokbook.book import parameters
+from grokbook.book.parameters import BadInput, Parameter, declared_in
 
 CELL = """
 p: int = 97             # modulus

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from grokbook import book, notebooks
+from grokbook.book import build as book
+from grokbook.book import notebooks
 
 FLAGS = [
     "--no-sandbox",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pytest
 
-from grokbook.widgets import BUDGET, frames
+from grokbook.book.widgets import BUDGET, frames
 
 PNG = b"\x89PNG"
 

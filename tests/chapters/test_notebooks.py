@@ -8,8 +8,8 @@ import json
 
 import pytest
 
+from grokbook.book.parameters import declared
 from grokbook.catalogue import at_paper_settings
-from grokbook.parameters import declared
 
 TRAINING = ("gromov", "liu", "gu")
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from grokbook import engine
-from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.decoder import Decoder, sinusoids
 from grokbook.optim import AdamW
 from grokbook.tasks import ModularTask
+from grokbook.train import data, engine
+from grokbook.train.experiment import Experiment, Run, Schedule
 from tests import textbook_decoder as textbook
 
 P, D, SAMPLES = 7, 12, 23
@@ -47,7 +47,7 @@ def test_outputs_and_gradients_equal_the_textbook(model: Decoder, members: int) 
     pairs = torch.randint(P, (members, SAMPLES, 2), generator=torch.Generator().manual_seed(99))
     labels = pairs.sum(-1) % P
     outputs = model(params, pairs)
-    loss = engine.sample_losses(outputs, labels, "cross_entropy").mean(-1).sum()
+    loss = data.sample_losses(outputs, labels, "cross_entropy").mean(-1).sum()
     gradients = dict(zip(params, torch.autograd.grad(loss, [*params.values()]), strict=True))
     for member in range(members):
         net = twin(model, params, member)

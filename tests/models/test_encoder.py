@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from grokbook import engine
-from grokbook.experiment import Experiment, Run, Schedule
 from grokbook.models.encoder import PairEncoder
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import ModularTask
+from grokbook.train import engine
+from grokbook.train.experiment import Experiment, Run, Schedule
 from tests.textbook_encoder import PlainEncoder, plain_adamw
 
 MODEL, TASK = PairEncoder(7, 12, 2, 10), ModularTask(7, "n + m", 0.6)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook import engine
 from grokbook.chapters.liu.theory import permutation_matrices
-from grokbook.experiment import Experiment, Run, Schedule, Watch
 from grokbook.models.dense import DenseNet, draw_layers
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
-from grokbook.monitor import MAP_SIDE, MEASURES, map_points
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask, GroupTask
+from grokbook.train import data, engine
+from grokbook.train.experiment import Experiment, Run, Schedule, Watch
+from grokbook.train.monitor import MAP_SIDE, MEASURES, map_points
 from tests.textbook_toy import PlainNet, plain_loss, plain_training
 
 ADD = AdditionTask(6, 12, 5)
@@ -53,7 +53,7 @@ def test_outputs_losses_and_gradients_agree_with_the_textbook_model(case):
     state = start(runs)
     inputs, labels, weights = state.batch()
     outputs = runs[0].model(state.params, inputs)
-    losses = (engine.sample_losses(outputs, labels, runs[0].loss, state.data.targets) * weights).sum(-1)
+    losses = (data.sample_losses(outputs, labels, runs[0].loss, state.data.targets) * weights).sum(-1)
     gradients = state.gradients()
     for i, run in enumerate(runs):
         net = PlainNet(run.model, {name: value[i] for name, value in state.params.items()})
@@ -108,7 +108,7 @@ def test_the_image_net_is_the_textbook_one_scaled():
     x = torch.randn(2, 9, 5, dtype=torch.float64)
     labels = torch.randint(3, (2, 9))
     weights = torch.full((2, 9), 1 / 9, dtype=torch.float64)
-    of_loss = partial(engine.output_gradients, labels=labels, weights=weights, loss="mse", wanted=None)
+    of_loss = partial(data.output_gradients, labels=labels, weights=weights, loss="mse", wanted=None)
     gradients = model.gradients(params, x, of_loss)
     for i in range(2):
         net = PlainNet(model, {name: value[i] for name, value in params.items()})
@@ -130,7 +130,7 @@ def test_the_prediction_is_the_nearest_target():
     generator = torch.Generator().manual_seed(0)
     outputs, targets = (torch.randn(2, n, 4, generator=generator, dtype=torch.float64) for n in (50, 7))
     nearest = torch.cdist(outputs, targets).argmin(-1)
-    assert torch.equal(engine.predictions(outputs, targets), nearest)
+    assert torch.equal(data.predictions(outputs, targets), nearest)
     assert len(set(nearest.flatten().tolist())) == 7
 
 

@@ -21,10 +21,7 @@ MODELS: list[Transformer | AttentionOnly] = [
         for heads, scale in ((1, None), (4, 0.7), (16, None))
     ),
 ]
-ids = [
-    f"{type(m).__name__}-{getattr(m, 'attention', 'softmax')}-{getattr(m, 'layers', 1)}-{m.heads}"
-    for m in MODELS
-]
+ids = [f"{type(m).__name__}-{getattr(m, 'attention', 'softmax')}-{getattr(m, 'layers', 1)}-{m.heads}" for m in MODELS]
 each_model = pytest.mark.parametrize("model", MODELS, ids=ids)
 
 
@@ -77,9 +74,7 @@ def assert_same(ours: Tensor, plain: Tensor) -> None:
 @pytest.mark.parametrize("members", [1, 3])
 def test_outputs_and_gradients_equal_the_textbook(model: Transformer | AttentionOnly, members: int) -> None:
     params, inputs = ensemble(model, members), tokens(members)
-    weights = torch.randn(
-        members, SAMPLES, P, dtype=torch.float64, generator=torch.Generator().manual_seed(5)
-    )
+    weights = torch.randn(members, SAMPLES, P, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     outputs = model(params, inputs)
     gradients = twin_names(
         model,
@@ -146,9 +141,7 @@ def test_the_number_of_parameters_does_not_depend_on_the_heads(attention: str) -
     assert {count(heads) for heads in (1, 2, 4, 8, 16, 32, 64)} == {2 * 4 * 128**2 + 2 * 97 * 128 + 2 * 128}
 
 
-@pytest.mark.parametrize(
-    "model", [Transformer(97), AttentionOnly(97, layers=2)], ids=lambda m: type(m).__name__
-)
+@pytest.mark.parametrize("model", [Transformer(97), AttentionOnly(97, layers=2)], ids=lambda m: type(m).__name__)
 def test_init_depends_on_the_generator_alone_and_has_the_stated_size(
     model: Transformer | AttentionOnly,
 ) -> None:

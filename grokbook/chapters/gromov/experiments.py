@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grokbook.experiment import Experiment, Run, Schedule, Stop
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.transformer import AttentionOnly, Transformer
 from grokbook.optim import SGD, Adam, AdamW, Optimizer
 from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 
 NORMS = ("weight_norm", "gradient_norm")
 WEIGHTS = ("W_in", "W_out")

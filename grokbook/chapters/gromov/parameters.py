@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from grokbook.parameters import budget_and_device, fraction, number, several, whole
+from grokbook.book.parameters import budget_and_device, fraction, number, several, whole
 
 
 def check(given: Mapping[str, Any] | None = None, /, **named: Any) -> None:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapters.gromov import theory
-from grokbook.experiment import Experiment
 from grokbook.measures import median as median
 from grokbook.models.mlp import SCALINGS
 from grokbook.models.transformer import AttentionOnly
-from grokbook.records import conditions as conditions
-from grokbook.records import select
+from grokbook.train.experiment import Experiment
+from grokbook.train.records import conditions as conditions
+from grokbook.train.records import select
 
 THRESHOLD = 0.99  # accuracy at which a run counts as having learnt; the paper does not say
 Array = NDArray[np.float64]

@@ -24,8 +24,8 @@ from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
 from grokbook.chapters.gu.studies import Array, last, reached, regular_steps
 from grokbook.claims import Check, Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median, never_median, or_never
-from grokbook.records import conditions, select
 from grokbook.tasks import modular_function
+from grokbook.train.records import conditions, select
 
 CLAIMS: list[Claim] = []
 claim = entering(CLAIMS)

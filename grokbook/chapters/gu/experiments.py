@@ -12,10 +12,10 @@ from typing import Any
 
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.theory import TABLE_1
-from grokbook.experiment import Experiment, Run, Schedule, Stop, WindowedSchedule
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.pair_transformer import PairTransformer, Start
 from grokbook.optim import WarmAdamW
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop, WindowedSchedule
 
 OPTIMIZER = WarmAdamW(lr=1e-3, weight_decay=1.0, betas=(0.9, 0.98))
 TRACKED = ("med", "total_norm")  # MED in all its forms and what it must beat

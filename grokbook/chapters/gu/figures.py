@@ -24,7 +24,7 @@ from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.studies import own_steps, regular_steps
 from grokbook.measures import embedding_blocks, median, never_median
 from grokbook.plotting import BLUE, BROWN, FAINT, GREEN, GREY, INK, ORANGE, PINK, PURPLE, RED, SKY, styled
-from grokbook.records import conditions, select
+from grokbook.train.records import conditions, select
 
 Records = Mapping[str, xr.Dataset]
 

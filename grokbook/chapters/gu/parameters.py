@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from grokbook.book.parameters import budget_and_device, fraction, several, whole
 from grokbook.chapters.gu import theory
-from grokbook.parameters import budget_and_device, fraction, several, whole
 from grokbook.tasks import modular_function
 
 HEADS = 4

@@ -22,7 +22,7 @@ from grokbook.chapters.gu.claims import (
 from grokbook.chapters.gu.studies import MADE_OF, last, reached
 from grokbook.claims import Records, Sentence, number, percent
 from grokbook.measures import median, never_median
-from grokbook.records import conditions, select
+from grokbook.train.records import conditions, select
 
 
 def _step(value: float) -> str:

@@ -19,8 +19,8 @@ from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.experiments import EXPERIMENTS
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.records import select
 from grokbook.tasks import modular_function
+from grokbook.train.records import select
 
 Array = NDArray[np.float64]
 Records = Mapping[str, xr.Dataset]

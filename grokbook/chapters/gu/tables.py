@@ -13,7 +13,7 @@ from grokbook.chapters.gu.claims import at_step
 from grokbook.chapters.gu.studies import last
 from grokbook.claims import Records, Table, number, percent, plain_table
 from grokbook.measures import median, never_median
-from grokbook.records import select
+from grokbook.train.records import select
 
 
 def _points(value: float) -> str:

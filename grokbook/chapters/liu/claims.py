@@ -19,7 +19,7 @@ from grokbook.chapters.liu.experiments import DEFAULT_RATES, FAST_DECODER, FAST_
 from grokbook.chapters.liu.phases import PHASES
 from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median, never_median, or_never
-from grokbook.records import conditions, select
+from grokbook.train.records import conditions, select
 
 CLAIMS: list[Claim] = []
 claim = entering(CLAIMS)

@@ -10,8 +10,8 @@ import numpy as np
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
 from grokbook.claims import Records, Table, number, percent, plain_table
-from grokbook.records import select
 from grokbook.tasks import AdditionTask, ModularTask
+from grokbook.train.records import select
 
 
 def random_index(delta: float, *, p: int = 10, draws: int = 2_000) -> tuple[float, float]:

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from grokbook.book.parameters import several, whole
 from grokbook.chapters.liu.phases import THRESHOLD, solvable_seeds
-from grokbook.experiment import Experiment, Run, Schedule, Watch
 from grokbook.images import ImageTask
 from grokbook.models.dense import DenseNet
 from grokbook.models.encoder import PairEncoder
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.optim import AdamW, Group
-from grokbook.parameters import several, whole
 from grokbook.tasks import AdditionTask, GroupTask, ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 
 EMBEDDING_RATE, DECODER_RATE = 1e-3, 1e-4
 STRUCTURED = 0.95  # of the representation quality index, figs 4 (b), 5 (b) and 18 (b)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from grokbook.book.parameters import budget_and_device, number, several, whole
 from grokbook.chapters.liu.phases import solvable_seeds
 from grokbook.images import check_mnist
-from grokbook.parameters import budget_and_device, number, several, whole
 
 COUNTS = (
     *("seeds", "split_seeds", "four_seeds", "plane_seeds", "group_seeds", "image_seeds", "transformer_seeds"),

@@ -13,7 +13,7 @@ from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, LARGE
 from grokbook.chapters.liu.phases import PHASES
 from grokbook.claims import OUTCOMES, Records, Sentence, Verdict, number, percent
 from grokbook.measures import median, never_median, or_never
-from grokbook.records import conditions, select
+from grokbook.train.records import conditions, select
 
 
 def overview(records: Records) -> str:

@@ -20,10 +20,10 @@ from grokbook import measures
 from grokbook.chapters.liu import theory
 from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, image_task
 from grokbook.chapters.liu.phases import GAP, PHASES, majority, phase_of
-from grokbook.experiment import Experiment
 from grokbook.measures import median
-from grokbook.records import select
 from grokbook.tasks import AdditionTask, GroupTask, group_table
+from grokbook.train.experiment import Experiment
+from grokbook.train.records import select
 
 Array = NDArray[np.float64]
 Records = Mapping[str, xr.Dataset]

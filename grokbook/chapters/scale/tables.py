@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from grokbook import planning, records, runner
 from grokbook.claims import Markdown, Table, plain_table
-from grokbook.experiment import Experiment
+from grokbook.train import planning, records, runner
+from grokbook.train.experiment import Experiment
 
 PEAK_OF_FLOORS = 174  # GFLOP/s of the core on which floors and aims were set
 

@@ -14,9 +14,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from grokbook import plotting, records
+from grokbook import plotting
 from grokbook.claims import OUTCOMES, Markdown, Table, badge, plain_table
 from grokbook.plotting import styled
+from grokbook.train import records
 
 COLORS = dict(zip(OUTCOMES, (plotting.GREEN, plotting.YELLOW, plotting.RED, "#dcdce0"), strict=True))
 LETTERS = dict(zip(OUTCOMES, ("white", plotting.INK, "white", plotting.INK), strict=True))

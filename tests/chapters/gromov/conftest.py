@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grokbook import engine, records
 from grokbook.chapters.gromov import experiments, studies
+from grokbook.train import engine, records
 
 P, WIDTH, SEEDS = 7, 12, 2
 

@@ -455,9 +455,7 @@ def test_accuracy_of_other_activations_follows_the_reference_values():
 
 def test_gelu_needs_a_very_large_width_only_when_its_input_is_scaled_down():
     small = 1 / math.sqrt(2 * 97)
-    scaled = theory.accuracy_against_width(
-        97, [400], [0], activations=["gelu", "relu"], input_scale=small, pairs=1000
-    )
+    scaled = theory.accuracy_against_width(97, [400], [0], activations=["gelu", "relu"], input_scale=small, pairs=1000)
     plain = theory.accuracy_against_width(97, [400], [0], activations=["gelu", "relu"], pairs=1000)
     assert plain.sel(activation="gelu") > 0.99 and scaled.sel(activation="gelu") < 0.15
     assert scaled.sel(activation="relu") == plain.sel(activation="relu") > 0.98
@@ -478,9 +476,7 @@ def test_sampled_accuracy_estimates_that_of_the_table():
 
 def test_studies_hold_the_numbers_of_the_functions_under_named_axes():
     roots = theory.modular_roots(square, 11)
-    study = theory.accuracy_against_width(
-        11, [30], [4], f2=square, F=square, activations=["abs", "quadratic"]
-    )
+    study = theory.accuracy_against_width(11, [30], [4], f2=square, F=square, activations=["abs", "quadratic"])
     weights = theory.cosine_weights(11, 30, f2=square, inverse=roots, generator=4)
     labels = theory.answers(11, f2=square, F=square)
     assert study.dims == ("activation", "width", "seed")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grokbook import engine, records
 from grokbook.chapters.gu import experiments, studies
+from grokbook.train import engine, records
 
 P, D, SEEDS = 7, 8, 2
 

@@ -12,13 +12,13 @@ import xarray as xr
 import yaml
 from matplotlib.figure import Figure
 
+from grokbook.book.parameters import declared
 from grokbook.chapters.gu import experiments, figures, studies, tables, theory
 from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
 from grokbook.claims import OUTCOMES, Table
-from grokbook.parameters import declared
-from grokbook.records import select
+from grokbook.train.records import select
 
 from .conftest import TINY, tiny
 

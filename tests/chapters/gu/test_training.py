@@ -10,13 +10,15 @@ import pytest
 import torch
 from torch import nn
 
-from grokbook import engine, measures
+from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.experiment import Experiment, Run, Schedule, WindowedSchedule
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.optim import AdamW, WarmAdamW, stepper
+from grokbook.train import engine
+from grokbook.train.experiment import Experiment, Run, Schedule, WindowedSchedule
+from grokbook.train.state import State
 from tests.models.test_pair_models import twin, twin_names
 
 P = 11
@@ -80,7 +82,7 @@ def test_impossible_splits_are_refused(arguments, message):
 )  # fmt: skip
 def test_a_training_with_warm_up_follows_plain_torch(model):
     run = Run(HoledTask(P, "n + m", 0.5), model, BASE, 25, 1, "cross_entropy")
-    state = engine.State.start([run], torch.device("cpu"), torch.float64)
+    state = State.start([run], torch.device("cpu"), torch.float64)
     start = {name: value.clone() for name, value in state.params.items()}
     net = twin(model, start, 0)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2, weight_decay=1.0, betas=(0.9, 0.98))
@@ -159,7 +161,7 @@ def test_med_and_its_controls_are_those_of_the_embedding(offset):
 
 def test_the_total_norm_is_that_of_all_numbers_together():
     run = Run(HoledTask(P, "n + m", 0.5), EmbeddedMLP(P, 8, 16), BASE, 5, 0, "cross_entropy")
-    state = engine.State.start([run], torch.device("cpu"), torch.float64)
+    state = State.start([run], torch.device("cpu"), torch.float64)
     flat = torch.cat([value[0].flatten() for value in state.params.values()])
     assert state.measure(["total_norm"])["total_norm"][0] == pytest.approx(flat.norm().item(), rel=1e-12)
 
@@ -195,7 +197,7 @@ def test_relabelled_residues_are_the_same_training_with_another_med():
     """i -> a i on operands and answers leaves addition as it is: an exact symmetry that MED does not have."""
     a, inverse = 3, pow(3, -1, P)
     base = Run(HoledTask(P, "n + m", 0.5), PairTransformer(P, 8), BASE, 40, 0, "cross_entropy")
-    one, other = (engine.State.start([base], torch.device("cpu"), torch.float64) for _ in range(2))
+    one, other = (State.start([base], torch.device("cpu"), torch.float64) for _ in range(2))
     order = torch.arange(P) * inverse % P  # the token t now stands for the residue t / a
     with torch.no_grad():
         other.params["W_E"][:, :P] = other.params["W_E"][:, order]

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from grokbook import engine, records
 from grokbook.chapters.liu import experiments, studies
+from grokbook.train import engine, records
 
 P, DRAWS = 6, 40
 

@@ -8,7 +8,7 @@ import pytest
 from grokbook.chapters.liu import claims, experiments, studies
 from grokbook.chapters.liu.claims import BY_ID, CLAIMS
 from grokbook.claims import OUTCOMES
-from grokbook.records import select
+from grokbook.train.records import select
 
 DERIVED = {"component_accuracy"}
 
@@ -63,7 +63,7 @@ def published_record(panel: str, name: str, record):
 def test_the_published_diagrams_meet_the_criteria_and_shuffled_ones_do_not(name, id):
     import xarray as xr
 
-    from grokbook.experiment import coordinates
+    from grokbook.train.experiment import coordinates
 
     experiment = experiments.EXPERIMENTS[name]()
     record = xr.Dataset(coords={key: ("run", value) for key, value in coordinates(experiment.runs).items()})
@@ -124,9 +124,7 @@ def test_small_batches_are_judged_by_the_wait_and_by_what_generalises(tiny_recor
     ):
         times = np.where(sizes <= 5, wait, 1_000.0)
         later = np.where((sizes <= 5) & harm, np.nan, 2_000.0)
-        found = judged(
-            "fig13", tiny_records, "phases_batch", reached_train_accuracy=times, reached_test_accuracy=later
-        )
+        found = judged("fig13", tiny_records, "phases_batch", reached_train_accuracy=times, reached_test_accuracy=later)
         assert found == outcome
 
 

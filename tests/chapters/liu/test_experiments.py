@@ -3,12 +3,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from grokbook import engine
 from grokbook.chapters.liu import theory
 from grokbook.chapters.liu.experiments import EXPERIMENTS, REDUCED, sizes_of
 from grokbook.chapters.liu.phases import PHASES, majority, phase_of, solvable_seeds
-from grokbook.experiment import Schedule
 from grokbook.tasks import AdditionTask
+from grokbook.train import engine
+from grokbook.train.experiment import Schedule
 
 ALL = EXPERIMENTS | {f"{name}, reduced {i}": one for name in REDUCED for i, one in enumerate(REDUCED[name])}
 

@@ -7,9 +7,10 @@ import re
 
 import pytest
 
-from grokbook import book, planning
+from grokbook.book import build as book
+from grokbook.book.parameters import BadInput
 from grokbook.chapters.scale import tables
-from grokbook.parameters import BadInput
+from grokbook.train import planning
 
 
 def test_every_experiment_has_a_row_and_every_machine_too():

@@ -7,10 +7,12 @@ import re
 
 import pytest
 
-from grokbook import book, plotting, records
+from grokbook import plotting
+from grokbook.book import build as book
+from grokbook.book.parameters import BadInput
 from grokbook.chapters.scorecard import figures
 from grokbook.chapters.scorecard.figures import Card
-from grokbook.parameters import BadInput
+from grokbook.train import records
 
 
 def claim(id, outcome, reduced=False):

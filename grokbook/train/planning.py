@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from grokbook import records
-from grokbook.experiment import Experiment, Run, describe
 from grokbook.lazy import torch
+from grokbook.train import records
+from grokbook.train.experiment import Experiment, Run, describe
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def counted() -> dict[str, int]:
 
 def count_now(run: Run) -> int:
     """Count a step's operations by taking one."""
-    from grokbook.engine import State
+    from grokbook.train.state import State
 
     return count(State.start([run], torch.device("cpu"), torch.float32).gradients)
 

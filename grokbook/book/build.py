@@ -35,11 +35,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grokbook import notebooks, parameters, runner
-from grokbook.parameters import BadInput
-from grokbook.records import write_whole
+from grokbook.book import notebooks, parameters
+from grokbook.book.parameters import BadInput
+from grokbook.train import workers
+from grokbook.train.records import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCALES = ("full", "quick")
 SUMMARIES = ("scorecard",)  # chapters made of what all others leave in figures/
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -195,7 +196,7 @@ def _execute(
     rounds = [[name for name in given if (name in SUMMARIES) == late] for late in (False, True)]
     with _environment(environment), _shown(log.progress):
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(runner.cores(), len(given)), context, runner.end_with_parent)
+        pool = ProcessPoolExecutor(min(workers.cores(), len(given)), context, workers.end_with_parent)
         try:
             for names in rounds:
                 futures = {

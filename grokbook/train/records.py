@@ -23,7 +23,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import grokbook
-from grokbook.experiment import Experiment, coordinates, difference
+from grokbook.train.experiment import Experiment, coordinates, difference
 
 SCHEMA = 1
 ROOT = Path(grokbook.__file__).resolve().parent.parent

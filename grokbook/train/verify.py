@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from grokbook import records, runner
-from grokbook.experiment import Experiment, Run
 from grokbook.measures import first_step, last_value
+from grokbook.train import records, runner
+from grokbook.train.experiment import Experiment, Run
 
 # What is demanded of a run that was trained again on another machine, device or library version.
 START_TOLERANCE = 1e-4  # relative, of losses at step 0: the same data, split and initial weights

@@ -139,7 +139,7 @@ class Experiment:
         name: ``"chapter/experiment"``, also the path of its record below ``results/``.
         runs: the members.
         schedule: when losses, accuracies and ``measures`` are taken.
-        measures: names from ``grokbook.monitor.MEASURES``, besides losses and accuracies.
+        measures: names from ``grokbook.train.monitor.MEASURES``, besides losses and accuracies.
         stop: when a member may leave early.
         snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),

@@ -7,21 +7,16 @@ run it: this process, worker processes, or a Dask cluster. What is done is what 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
-import itertools
 import json
 import multiprocessing
 import os
-import shutil
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import CancelledError, Executor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,22 +24,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from grokbook import records
-from grokbook.experiment import Experiment
+from grokbook.train import records
+from grokbook.train.experiment import Experiment
+from grokbook.train.progress import Progress, cost_of, part_of
+from grokbook.train.workers import Processes, ThisProcess, TrainingFailed, cluster, cores, settle, turn
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
 COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
-TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
-CONNECT_SECONDS = 10.0  # to a scheduler
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-LARGEST_KEPT = 2**25  # bytes of a freed array that the process keeps; glibc takes no more
-LINE_SECONDS = 60.0  # between two lines of progress where there is no terminal
-
-
-class TrainingFailed(Exception):
-    """Some shards of an experiment did not finish; what did is kept. The message says which, and why."""
 
 
 @dataclass(frozen=True)
@@ -169,11 +157,6 @@ def block_size(experiment: Experiment, device: str) -> int:
     return int(np.clip(FLOATS_IN_CACHE // of_step, 1, LARGEST_BLOCK))
 
 
-def cores() -> int:
-    """Cores that this process may use; where the system does not say which, all of them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def plan(experiment: Experiment, device: str | None) -> tuple[str, int, int]:
     """Device, members per stack and workers of the machine that this runs on."""
     device = choose_device(device)
@@ -254,14 +237,14 @@ def _train(
         else:
             device, chosen, here = plan(experiment, device)
         places = list(experiment.shards(block or chosen))
-        places.sort(key=lambda place: -_cost(experiment.select(place)))  # so that the last to finish is a short one
+        places.sort(key=lambda place: -cost_of(experiment.select(place)))  # so that the last to finish is a short one
         shards = [experiment.select(place) for place in places]
         todo = [shard for shard in shards if not _is_done(shard, folder)]
         if executor is None:
-            small = workers is None and device == "cpu" and sum(map(_cost, todo)) < WORTH_A_PROCESS
+            small = workers is None and device == "cpu" and sum(map(cost_of, todo)) < WORTH_A_PROCESS
             count = 1 if small else min(workers or here, len(todo))
             if count > 1 or device == "cuda":
-                stack.enter_context(_turn())
+                stack.enter_context(turn())
             gpus = here if device == "cuda" else None
             executor = stack.enter_context(Processes(count, gpus) if count > 1 else ThisProcess())
         stack.enter_context(Progress(experiment, shards, folder))
@@ -275,7 +258,7 @@ def _train(
             f"same command tries again\n  {told}"
         )
 
-    parts = [records.find(shard, _part(shard, folder)) for shard in shards]
+    parts = [records.find(shard, part_of(shard, folder)) for shard in shards]
     record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
     records.patiently(lambda: records.save(record, path))
     for shard in shards:
@@ -308,7 +291,7 @@ def run_shards(
     executor: Executor, shards: Sequence[Experiment], folder: Path, device: str
 ) -> list[tuple[Experiment, str]]:
     """Have an executor train shards; those whose part is not in the folder in the end, and why."""
-    futures = {executor.submit(train_shard, shard, str(_part(shard, folder)), device): shard for shard in shards}
+    futures = {executor.submit(train_shard, shard, str(part_of(shard, folder)), device): shard for shard in shards}
     try:
         wait(futures)
     except BaseException:
@@ -327,7 +310,7 @@ def run_shards(
             why = "the scheduler was lost"
         except Exception as error:
             why = f"{type(error).__name__}: {error}".splitlines()[0]
-        report = _part(shard, folder).with_suffix(".error")
+        report = part_of(shard, folder).with_suffix(".error")
         failures.append((shard, why + (f"\n    traceback: {report}" if report.exists() else "")))
     return failures
 
@@ -338,8 +321,8 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     Raises:
         ValueError: the recipe means something else here: another version of this package asked for it.
     """
-    from grokbook import engine
     from grokbook.lazy import torch
+    from grokbook.train import engine
 
     part = Path(path)
     checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
@@ -373,134 +356,8 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     return path
 
 
-class ThisProcess(Executor):
-    """Runs what it is given at once, here."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        """A future that is done."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments, **options))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-class Processes(ThreadPoolExecutor):
-    """Local processes, each in the care of a thread: one that dies takes only its own shard along, which is retried."""
-
-    def __init__(self, count: int, gpus: int | None = None) -> None:
-        super().__init__(count)
-        self.pools: dict[int, ProcessPoolExecutor] = {}  # of each thread
-        self.numbers: dict[int, int] = {}  # and which GPU is its, for all its processes, one after the other
-        self.next, self.gpus = itertools.count(), gpus or count
-        self.ending = False
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        """As for any executor."""
-        return super().submit(self._in_process, function, *arguments, **options)
-
-    def _in_process(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        mine = threading.get_ident()
-        if mine not in self.numbers:
-            self.numbers[mine] = next(self.next) % self.gpus
-        for _ in range(TRIES):
-            if mine not in self.pools:
-                context = multiprocessing.get_context("spawn")
-                self.pools[mine] = ProcessPoolExecutor(1, context, _begin_worker, (self.numbers[mine],))
-            try:
-                return self.pools[mine].submit(function, *arguments, **options).result()
-            except BrokenProcessPool:
-                self.pools.pop(mine).shutdown()
-                if self.ending:
-                    break
-        main = sys.modules["__main__"]
-        script = "" if main.__spec__ else str(getattr(main, "__file__", ""))  # a module run with -m has a guard
-        hint = f" (the calls of {script} belong under if __name__ == '__main__':)" if script.endswith(".py") else ""
-        raise ChildProcessError(f"its process died {TRIES} times{hint}")
-
-    def terminate(self) -> None:
-        """End the processes where they are; their checkpoints stay."""
-        self.ending = True
-        super().shutdown(wait=False, cancel_futures=True)
-        for pool in list(self.pools.values()):
-            for process in list(pool._processes.values()):
-                process.terminate()
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As for any executor."""
-        super().shutdown(wait, cancel_futures=cancel_futures)
-        for pool in self.pools.values():
-            pool.shutdown(wait)
-
-
-def _begin_worker(number: int) -> None:
-    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
-    visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
-    end_with_parent()
-
-
-def end_with_parent() -> None:
-    """End this process when the one that started it is gone, however that came about."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def settle(threads: int) -> None:
-    """Make this process one that trains.
-
-    Workers share the cores by number, never by threads: two threads on a busy machine are slower than one. And glibc
-    would hand each step's activations back to the kernel, only to fault them in again: a tenth of a transformer's step.
-    """
-    from grokbook.lazy import torch
-
-    torch.set_num_threads(threads)
-    if keep := getattr(ctypes.CDLL(None), "mallopt", None):
-        keep(M_MMAP_THRESHOLD, LARGEST_KEPT)
-        keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
-
-
-@contextlib.contextmanager
-def _turn() -> Iterator[None]:
-    """Chapters of one build are executed side by side: who trains with all cores, or on the GPU, waits for its turn."""
-    with open(os.environ.get("GROKBOOK_TURN") or os.devnull) as lock:
-        if lock.name != os.devnull:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler as an executor.
-
-    Raises:
-        TrainingFailed: nothing answers at this address.
-    """
-    from distributed import Client
-
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise TrainingFailed(f"no scheduler at {address!r} (one is given as tcp://host:8786): {error}") from None
-    with client:
-        if not client.scheduler_info()["workers"]:
-            print(f"grokbook: the scheduler at {address} has no workers yet; waiting for some", file=sys.stderr)
-        yield client.get_executor(pure=False)
-
-
-def _part(shard: Experiment, folder: Path) -> Path:
-    return folder / f"part-{shard.hash}.nc"
-
-
 def _is_done(shard: Experiment, folder: Path) -> bool:
-    return _is_there(shard, _part(shard, folder))
+    return _is_there(shard, part_of(shard, folder))
 
 
 def _is_there(experiment: Experiment, path: Path) -> bool:
@@ -511,91 +368,6 @@ def _is_there(experiment: Experiment, path: Path) -> bool:
     return True
 
 
-def _cost(shard: Experiment) -> float:
-    return float(
-        sum(run.steps * run.task.train_size * getattr(run.model, "floats_per_sample", 1) for run in shard.runs)
-    )
-
-
 def _runs(place: Sequence[int]) -> str:
     """Positions of runs as ``"runs 3, 4, 7"``."""
     return f"run{'s' if len(place) > 1 else ''} {', '.join(map(str, place))}"
-
-
-class Progress:
-    """Members done, steps per second, time left and live accuracies, on one line, from what the shards write.
-
-    A terminal shows the line as it changes. A log, or whoever builds the book (GROKBOOK_PROGRESS), gets one a minute;
-    a notebook's page gets nothing.
-    """
-
-    def __init__(self, experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> None:
-        self.experiment, self.shards, self.folder = experiment, shards, folder
-        # Of a step of one member, for the members of one experiment differ in size.
-        self.weights = [_cost(shard) / sum(run.steps for run in shard.runs) for shard in shards]
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Progress:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
-
-    def _watch(self) -> None:
-        page = os.environ.get("GROKBOOK_PROGRESS")
-        live = not page and sys.stderr is not None and sys.stderr.isatty()
-        if not page and not live and "ipykernel" in sys.modules:
-            return
-        while not self.ended.wait(1.0 if live else LINE_SECONDS):
-            if live:
-                width = shutil.get_terminal_size().columns - 1
-                print(f"\r{self.line()[:width]}\x1b[K", end="", file=sys.stderr, flush=True)
-            elif page:
-                with open(page, "a") as file:
-                    file.write(self.line() + "\n")
-            else:
-                print(self.line(), file=sys.stderr, flush=True)
-        if live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def line(self) -> str:
-        """How it stands. The time left is what it takes if no member leaves early."""
-        done, left, rate, pace, now = 0, 0.0, 0.0, 0.0, time.time()
-        accuracies = []
-        for shard, weight in zip(self.shards, self.weights, strict=True):
-            members, steps = len(shard.runs), shard.runs[0].steps
-            path = _part(shard, self.folder)
-            try:
-                beat = json.loads(path.with_suffix(".progress").read_text())
-                age = now - path.with_suffix(".progress").stat().st_mtime
-            except (OSError, ValueError):
-                beat, age = {"step": 0, "rate": 0.0, "members": members}, 0.0
-            if path.exists():
-                done += members
-                continue
-            done += members - beat["members"]
-            left += weight * beat["members"] * (steps - beat["step"])
-            if age < LINE_SECONDS:  # else nobody is at it
-                rate += beat["rate"]
-                pace += weight * beat["rate"]
-                if {"train_accuracy", "test_accuracy"} <= beat.keys():
-                    accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
-        words = [f"{done} of {len(self.experiment.runs)} members done"]
-        if rate:
-            watch = self.experiment.watch
-            most = "at most " if self.experiment.stop or (watch and watch.leave) else ""
-            words += [f"{rate:,.{0 if rate >= 10 else 1}f} steps/s", f"{most}{_duration(left / pace)} left"]
-        if accuracies:
-            train_accuracy, test_accuracy = np.nanmean(accuracies, 0)
-            words.append(f"accuracy {train_accuracy:.2f} train, {test_accuracy:.2f} test")
-        return f"{self.experiment.name}: " + ", ".join(words)
-
-
-def _duration(seconds: float) -> str:
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

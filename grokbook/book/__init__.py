@@ -1,0 +1,1 @@
+"""From notebooks to pages: parameters, execution, rendering, sliders."""

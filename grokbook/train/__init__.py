@@ -1,0 +1,1 @@
+"""Recipes, the training loop, records, and who runs them where."""

@@ -1,0 +1,302 @@
+"""The training loop: members of one shape, stacked, stepped together, measured on a schedule, checkpointed.
+
+``train`` is the whole of it. It knows tasks, models, optimizers and measures by their interfaces and no chapter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.lazy import torch
+from grokbook.train import records
+from grokbook.train.curves import Curves
+from grokbook.train.experiment import Experiment
+from grokbook.train.state import State
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Params = dict[str, Tensor]
+
+CHECKPOINT_SECONDS = 45.0  # then the next evaluation is followed by a checkpoint,
+LATEST_CHECKPOINT_SECONDS = 55.0  # and if none comes, any step is
+REPORT_SECONDS = 1.0
+CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
+
+Report = Callable[[int, dict[str, float]], None]
+
+
+@contextlib.contextmanager
+def products(precision: str | None) -> Iterator[None]:
+    """Matrix products of this precision while it lasts (see ``Experiment.precision``)."""
+    before = torch.get_float32_matmul_precision()
+    fast = "high" if torch.cuda.is_available() else "medium"
+    torch.set_float32_matmul_precision(fast if precision == "fast" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@dataclass
+class Training:
+    """One stack on its way: the state, what was measured, and where it stands."""
+
+    experiment: Experiment
+    state: State
+    curves: Curves
+    streak: NDArray[np.int64]  # (M,) evaluations in a row at which the stop criterion held
+    evaluated: int = -1  # the last step that was measured
+    seconds: float = 0.0  # spent before this process took over
+    resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
+    places: list[dict[str, str]] = field(default_factory=list)  # device, machine and library of each that took part
+
+    @classmethod
+    def start(cls, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training:
+        """At step 0."""
+        runs = experiment.runs
+        curves = Curves(experiment.schedule.steps(runs[0].steps), len(runs))
+        state = State.start(runs, device, dtype)
+        return cls(experiment, state, curves, np.zeros(len(runs), np.int64), places=[_place(device)])
+
+    @property
+    def last(self) -> int:
+        """The step at which every member ends."""
+        return self.experiment.runs[0].steps
+
+    def due(self) -> bool:
+        """Whether something is to be measured or kept before the next step."""
+        step = self.state.step
+        watch = self.experiment.watch
+        watched = watch is not None and step % watch.every == 0
+        return step != self.evaluated and (watched or step in self.experiment.snapshots or step in self.curves.due)
+
+    def evaluate(self) -> dict[str, float]:
+        """Measure, keep snapshots, let members leave; the mean of losses and accuracies, for a progress line."""
+        state, curves, experiment = self.state, self.curves, self.experiment
+        everyone = range(len(state.members))
+        self.evaluated = state.step
+        if state.step in experiment.snapshots:
+            curves.snapshot(state, everyone, experiment.snapshots.index(state.step), experiment.keep)
+        watch = experiment.watch if experiment.watch and state.step % experiment.watch.every == 0 else None
+        if state.step not in curves.due and watch is None:
+            return {}
+        leaving: set[int] = set()
+        if state.step in curves.due:
+            numbers = state.measure(experiment.measures)
+            curves.write(state, numbers)
+            leaving = self._leaving(numbers)
+        elif watch:
+            numbers = state.glance(watch, experiment.measures)
+        if watch:
+            arrived = curves.watch(state, numbers, watch)
+            leaving |= arrived if watch.leave else set()
+        if state.step == self.last:
+            leaving = set(everyone)
+        if leaving:
+            if -1 in experiment.snapshots:
+                curves.snapshot(state, sorted(leaving), experiment.snapshots.index(-1), experiment.keep)
+            curves.stopped_at.update({state.members[i]: state.step for i in leaving})
+            state.keep([i for i in everyone if i not in leaving])
+        return {name: float(np.mean(numbers[name])) for name in CURVES if name in numbers}
+
+    def _leaving(self, numbers: dict[str, NDArray[np.float64]]) -> set[int]:
+        """Positions of members that met the stop criterion or whose loss is no longer finite."""
+        lost = set(np.flatnonzero(~np.isfinite(numbers["train_loss"])).tolist())
+        self.curves.diverged.update({self.state.members[i]: self.state.step for i in lost})
+        stop = self.experiment.stop
+        if stop is None:
+            return lost
+        here = np.array(self.state.members)
+        self.streak[here] = np.where(numbers[stop.measure] >= stop.threshold, self.streak[here] + 1, 0)
+        return lost | set(np.flatnonzero(self.streak[here] >= stop.evaluations).tolist())
+
+    def save(self, path: Path, seconds: float) -> None:
+        """Write all that is needed to go on, whole or not at all; the checkpoint before it stays beside it."""
+        state, curves = self.state, self.curves
+        content = {
+            "hash": self.experiment.hash,
+            "step": state.step,
+            "members": state.members,
+            "params": {name: value.cpu() for name, value in state.params.items()},
+            "slots": {
+                slot: {name: value.cpu() for name, value in of.items()} for slot, of in state.optimizer.slots.items()
+            },
+            "values": {name: torch.from_numpy(table) for name, table in curves.values.items()},
+            "kept": {
+                name: {place: torch.from_numpy(np.array(value)) for place, value in of.items()}
+                for name, of in curves.kept.items()
+            },
+            "kept_at": curves.kept_at,
+            "stopped_at": curves.stopped_at,
+            "diverged": curves.diverged,
+            "reached": {name: torch.from_numpy(times) for name, times in curves.reached.items()},
+            "streak": self.streak.tolist(),
+            "evaluated": self.evaluated,
+            "seconds": self.seconds + seconds,
+            "resumed": self.resumed,
+            "places": self.places,
+        }
+        buffer = io.BytesIO()
+        torch.save(content, buffer)
+        packed = hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
+        records.patiently(lambda: records.write_whole(path, packed, keep=previous(path)))
+
+    @classmethod
+    def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
+        """From the latest undamaged checkpoint of this very experiment; None if there is none."""
+        for candidate in (path, previous(path)):
+            try:
+                found = _unpack(candidate.read_bytes())
+            except FileNotFoundError:
+                continue
+            except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+                _say(f"{candidate} is damaged; the checkpoint before it is used, if there is one")
+                continue
+            if found["hash"] == experiment.hash:
+                break
+        else:
+            return None
+        training = cls.start(experiment, device, dtype)
+        state, curves = training.state, training.curves
+        state.keep(found["members"])
+        state.step = found["step"]
+        for table, stored in [(state.params, found["params"])] + [
+            (state.optimizer.slots[slot], of) for slot, of in found["slots"].items()
+        ]:
+            for name, value in stored.items():
+                table[name].copy_(value)
+        curves.values = {name: table.numpy().copy() for name, table in found["values"].items()}
+        curves.kept = {name: {at: value.numpy() for at, value in of.items()} for name, of in found["kept"].items()}
+        curves.kept_at, curves.stopped_at, curves.diverged = found["kept_at"], found["stopped_at"], found["diverged"]
+        curves.reached = {name: times.numpy().copy() for name, times in found.get("reached", {}).items()}
+        training.streak = np.array(found["streak"])
+        training.evaluated, training.seconds = found["evaluated"], found["seconds"]
+        training.places = [*found["places"], *training.places]
+        before, here = training.places[-2:]
+        changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
+        if changes:
+            _say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
+        training.resumed = [*found["resumed"], " ".join([str(state.step), *(f"({change})" for change in changes)])]
+        return training
+
+
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the latest one lies."""
+    return path.with_name(path.name + ".previous")
+
+
+def _unpack(packed: bytes) -> dict[str, Any]:
+    """A checkpoint's contents. PyTorch's own reader does not notice a flipped bit, so a digest goes ahead of them."""
+    digest, content = packed[:32], packed[32:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("not what was written")
+    found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return found
+
+
+def _place(device: torch.device) -> dict[str, str]:
+    """What decides rounding: the same three, the same bits."""
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else records.processor()
+    return {"device": device.type, "machine": machine, "torch": str(torch.__version__)}
+
+
+def _say(line: str) -> None:
+    print(f"grokbook: {line}", file=sys.stderr, flush=True)
+
+
+def train(
+    experiment: Experiment,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    checkpoint: Path | None = None,
+    report: Report | None = None,
+) -> xr.Dataset:
+    """Train the runs of one stack side by side and return what was measured.
+
+    A member whose loss is no longer finite leaves, and the record says at which step; the others go on.
+
+    Args:
+        experiment: runs of equal shape (see ``Experiment.shards``).
+        device: ``"cpu"`` or ``"cuda"``.
+        dtype: ``"float32"``, or ``"float64"`` for tests.
+        checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
+        report: called about once a second with the step and the latest mean losses and accuracies, and how many
+            ``members`` are still in training.
+
+    Returns:
+        A record (see ``grokbook.train.records``) with dimensions ``run``, ``step`` and, where asked for, ``snapshot``.
+    """
+    where = torch.device(device), getattr(torch, dtype)
+    started, saved, reported = time.time(), time.monotonic(), 0.0
+    found = Training.load(checkpoint, experiment, *where) if checkpoint else None
+    training = found or Training.start(experiment, *where)
+
+    numbers: dict[str, float] = {}
+    with products(experiment.precision):
+        while True:
+            if training.due():
+                numbers = training.evaluate() or numbers
+                if not training.state.members:
+                    break
+            now = time.monotonic()
+            if report and now - reported >= REPORT_SECONDS:
+                report(training.state.step, {**numbers, "members": len(training.state.members)})
+                reported = now
+            patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
+            if checkpoint and now - saved >= patience:
+                training.save(checkpoint, time.time() - started)
+                saved = now
+            training.state.update()
+
+    return _record(training, training.seconds + time.time() - started, started)
+
+
+def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
+    """The labelled outcome."""
+    experiment, curves = training.experiment, training.curves
+    variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in curves.values.items()}
+    runs = range(len(experiment.runs))
+    variables["stopped_at"] = ("run", [curves.stopped_at[i] for i in runs])
+    for name, times in curves.reached.items():
+        variables[f"reached_{name}"] = ("run", times)
+    variables["diverged_at"] = ("run", [float(curves.diverged.get(i, np.nan)) for i in runs])
+    count = len(experiment.snapshots)
+    for name, places in curves.kept.items():
+        shape = next(iter(places.values())).shape
+        table = np.full((len(runs), count, *shape), np.nan, np.float32)
+        for (member, number), value in places.items():
+            table[member, number] = value
+        axes = _axes(experiment.runs[0].model, name, len(shape))
+        variables[name] = (("run", "snapshot", *axes), table)
+    if count:
+        at = [[float(curves.kept_at.get((i, number), np.nan)) for number in range(count)] for i in runs]
+        variables["snapshot_step"] = (("run", "snapshot"), at)
+    provenance = {
+        **{key: ", ".join(dict.fromkeys(place[key] for place in training.places)) for key in training.places[0]},
+        "wall_seconds": seconds,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "resumed_at": f"[{', '.join(training.resumed)}]",
+    }
+    return records.assemble(experiment, curves.steps, variables, provenance)
+
+
+def _axes(model: Any, name: str, count: int) -> list[str]:
+    """Names for the dimensions of a kept array."""
+    if "[" in name:
+        return ["n", "m"]
+    return list(getattr(model, "axes", {}).get(name, [f"{name}_{axis}" for axis in range(count)]))

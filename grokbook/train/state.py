@@ -1,0 +1,233 @@
+"""Members of one shape in training: a step of all of them, and what can be measured of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook.lazy import torch
+from grokbook.optim import Stepper, stepper
+from grokbook.train.data import Data, output_gradients, predictions, sample_losses, targets_of
+from grokbook.train.experiment import Run, Watch
+from grokbook.train.monitor import MEASURES, Measured
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Params = dict[str, Tensor]
+
+
+@dataclass
+class State:
+    """M members in training: everything that a checkpoint holds."""
+
+    runs: list[Run]
+    members: list[int]  # position of each in the experiment
+    step: int
+    optimizer: Stepper
+    data: Data = field(repr=False)
+    rows: Tensor | None = None  # (M, B) training rows of the next step; always the same memory, for a graph reads it
+    drawn: int = -1  # the step that they are for
+    orders: tuple[int, Tensor] | None = None  # an epoch, and the order of its samples
+    count: Tensor | None = None  # number of the update, on the device
+    replay: Callable[[], None] | None = None  # one update, as a graph if there is one
+
+    @property
+    def params(self) -> Params:
+        """The stacked parameters, name -> (M, ...)."""
+        return self.optimizer.params
+
+    @classmethod
+    def start(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> State:
+        """Every member drawn on the CPU from its own seed, then moved: a seed means the same on every device."""
+        with _single_precision():
+            drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
+        params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
+        optimizer = stepper([run.optimizer for run in runs], params)
+        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype))
+
+    def batch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs, labels and weights of the next step, each (M, B, ...)."""
+        data, size = self.data, self.runs[0].batch_size
+        if size is None:
+            return data.train_inputs, data.train_labels, data.weights
+        rows = self._draw(size)
+        inputs = data.train_inputs[torch.arange(len(rows), device=rows.device)[:, None], rows]
+        weights = data.weights.new_full(rows.shape, 1 / size)
+        return inputs, data.train_labels.gather(1, rows), weights
+
+    def _draw(self, size: int) -> Tensor:
+        """Training rows of the next step, (M, B): epochs of distinct full batches in an order drawn for each."""
+        if self.rows is None or self.drawn != self.step:
+            epoch, batch = divmod(self.step, self.runs[0].task.train_size // size)
+            if self.orders is None or self.orders[0] != epoch:
+                order = np.stack([epoch_order(run, epoch) for run in self.runs])
+                self.orders = epoch, torch.from_numpy(order).to(self.data.labels.device)
+            chosen = self.orders[1][:, batch * size : (batch + 1) * size]
+            self.rows = chosen.clone() if self.rows is None else self.rows.copy_(chosen)
+            self.drawn = self.step
+        return self.rows
+
+    def gradients(self) -> Params:
+        """The gradient of each member's training loss over the next batch."""
+        run, (inputs, labels, weights) = self.runs[0], self.batch()
+        own = getattr(run.model, f"{run.loss}_gradients", None)
+        if own and run.model.has_own_gradients and not inputs.is_cuda:
+            return own(self.params, inputs, labels, weights)
+        if hasattr(run.model, "gradients"):
+            wanted, targets = self.data.train_targets, self.data.targets
+            if targets is not None and run.batch_size:
+                wanted = targets_of(labels, targets)
+            of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
+            return run.model.gradients(self.params, inputs, of_loss)
+        params = {name: value.requires_grad_() for name, value in self.params.items()}
+        noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
+        outputs = run.model(params, inputs, **noise)
+        losses = (sample_losses(outputs, labels, run.loss, self.data.targets) * weights).sum(-1)  # (M,)
+        # Members share nothing, so the gradient of the sum is each member's own.
+        gradients = torch.autograd.grad(losses.sum(), list(params.values()))
+        for value in params.values():
+            value.requires_grad_(False)
+        return dict(zip(params, gradients, strict=True))
+
+    def update(self) -> None:
+        """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
+        if self.replay is None:
+            self.replay = self._advance
+            if wants_graph(self):
+                self.count = torch.tensor(1.0, device=self.data.labels.device)
+                self.replay = capture(self._advance, [self.params, *self.optimizer.slots.values()])
+        # All that changes from step to step, before what a graph replays.
+        if size := self.runs[0].batch_size:
+            self._draw(size)
+        if self.count is not None:
+            self.count.fill_(self.step + 1)
+        self.replay()
+        self.step += 1
+
+    def _advance(self) -> None:
+        self.optimizer.step(self.gradients(), self.step + 1 if self.count is None else self.count)
+
+    def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """Losses, accuracies and the named measures, each (M,)."""
+        data, run = self.data, self.runs[0]
+        with torch.no_grad():
+            outputs = run.model(self.params, data.inputs)  # (M, rows, classes)
+            losses = sample_losses(outputs, data.labels, run.loss, data.targets).double()
+            correct = (predictions(outputs, data.targets) == data.labels).double()
+        numbers = {}
+        for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
+            for name, values in (("loss", losses), ("accuracy", correct)):
+                numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
+        measured = self.measured(outputs)
+        for name in names:
+            numbers.update(MEASURES[name](measured))
+        return numbers
+
+    def glance(self, watch: Watch, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """What a watch asks for, each (M,): accuracies without losses, or else everything."""
+        wanted = {name for name, _ in watch.thresholds}
+        if not wanted <= {"train_accuracy", "test_accuracy"}:
+            return self.measure(names)
+        data = self.data
+        with torch.no_grad():
+            found = predictions(self.runs[0].model(self.params, data.inputs), data.targets)
+        right, in_train = (found == data.labels).cpu().numpy(), data.in_train.cpu().numpy()
+        masks = {"train_accuracy": in_train, "test_accuracy": ~in_train}
+        return {name: (right & masks[name]).sum(-1) / masks[name].sum(-1) for name in wanted}
+
+    def measured(self, outputs: Tensor | None = None) -> Measured:
+        """What measures may ask for; the costly parts, but for ``outputs`` if known, are computed when asked."""
+
+        def over_table() -> NDArray[Any]:
+            return self._over_table(lambda model: model) if outputs is None else outputs.cpu().numpy()
+
+        def correct() -> NDArray[np.bool_]:
+            found = predictions(torch.from_numpy(over_table()).to(self.data.labels.device), self.data.targets)
+            return (found == self.data.labels).cpu().numpy()
+
+        return Measured(
+            params=_host(self.params),
+            in_train=self.data.in_train.cpu().numpy(),
+            task=self.runs[0].task,
+            model=self.runs[0].model,
+            correct=correct,
+            gradients=lambda: _host(self.gradients()),
+            outputs=over_table,
+            activations=lambda: self._over_table(lambda model: model.activations),
+            preactivations=lambda: self._over_table(lambda model: model.hidden),
+            halfway=self._halfway,
+        )
+
+    def _halfway(self, points: NDArray[Any]) -> NDArray[Any]:
+        like = next(iter(self.params.values()))
+        with torch.no_grad():
+            return self.runs[0].model.halfway(self.params, torch.from_numpy(points).to(like)).cpu().numpy()
+
+    def _over_table(self, function: Callable[[Any], Callable[[Params, Tensor], Tensor]]) -> NDArray[Any]:
+        with torch.no_grad():
+            return function(self.runs[0].model)(self.params, self.data.inputs).cpu().numpy()
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Go on with these members only."""
+        self.runs = [self.runs[i] for i in positions]
+        self.members = [self.members[i] for i in positions]
+        self.optimizer.keep(positions)
+        self.data = self.data.keep(positions)
+        self.rows = self.orders = self.count = self.replay = None
+
+
+@contextlib.contextmanager
+def _single_precision() -> Iterator[None]:
+    """Draw as single-precision numbers, whatever whoever imports this has made PyTorch's default."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def wants_graph(state: State) -> bool:
+    """Whether a step is to be captured: on a GPU, unless the host has a part in each step, as in dropout's noise."""
+    return state.data.labels.is_cuda and not getattr(state.runs[0].model, "dropout", 0)
+
+
+def capture(step: Callable[[], None], tables: Sequence[Params]) -> Callable[[], None]:
+    """A step as a CUDA graph. Warming up, which CUDA asks for, takes real steps: ``tables`` are put back after it."""
+    before = [{name: value.clone() for name, value in table.items()} for table in tables]
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    for table, kept in zip(tables, before, strict=True):
+        for name, value in table.items():
+            value.copy_(kept[name])
+    replay: Callable[[], None] = graph.replay
+    return replay
+
+
+def epoch_order(run: Run, epoch: int) -> NDArray[np.int64]:
+    """The order in which an epoch takes the training rows; a last batch that is not full is left out."""
+    return np.random.default_rng([run.seed, 1, epoch]).permutation(run.task.train_size)
+
+
+def _noise(run: Run, step: int) -> torch.Generator:
+    """Dropout's own stream, from seed and step alone, so that a resumed run goes on as an uninterrupted one."""
+    mixed = np.random.SeedSequence([run.seed, 2, step]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(mixed) >> 1)
+
+
+def _host(params: Params) -> dict[str, NDArray[Any]]:
+    return {name: value.detach().cpu().numpy() for name, value in params.items()}

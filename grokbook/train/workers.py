@@ -1,0 +1,153 @@
+"""Who runs shards: this process, local processes, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import itertools
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
+CONNECT_SECONDS = 10.0  # to a scheduler
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+LARGEST_KEPT = 2**25  # bytes of a freed array that the process keeps; glibc takes no more
+
+
+class TrainingFailed(Exception):
+    """Some shards of an experiment did not finish; what did is kept. The message says which, and why."""
+
+
+def cores() -> int:
+    """Cores that this process may use; where the system does not say which, all of them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class ThisProcess(Executor):
+    """Runs what it is given at once, here."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """A future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **options))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Processes(ThreadPoolExecutor):
+    """Local processes, each in the care of a thread: one that dies takes only its own shard along, which is retried."""
+
+    def __init__(self, count: int, gpus: int | None = None) -> None:
+        super().__init__(count)
+        self.pools: dict[int, ProcessPoolExecutor] = {}  # of each thread
+        self.numbers: dict[int, int] = {}  # and which GPU is its, for all its processes, one after the other
+        self.next, self.gpus = itertools.count(), gpus or count
+        self.ending = False
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """As for any executor."""
+        return super().submit(self._in_process, function, *arguments, **options)
+
+    def _in_process(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        mine = threading.get_ident()
+        if mine not in self.numbers:
+            self.numbers[mine] = next(self.next) % self.gpus
+        for _ in range(TRIES):
+            if mine not in self.pools:
+                context = multiprocessing.get_context("spawn")
+                self.pools[mine] = ProcessPoolExecutor(1, context, begin_worker, (self.numbers[mine],))
+            try:
+                return self.pools[mine].submit(function, *arguments, **options).result()
+            except BrokenProcessPool:
+                self.pools.pop(mine).shutdown()
+                if self.ending:
+                    break
+        main = sys.modules["__main__"]
+        script = "" if main.__spec__ else str(getattr(main, "__file__", ""))  # a module run with -m has a guard
+        hint = f" (the calls of {script} belong under if __name__ == '__main__':)" if script.endswith(".py") else ""
+        raise ChildProcessError(f"its process died {TRIES} times{hint}")
+
+    def terminate(self) -> None:
+        """End the processes where they are; their checkpoints stay."""
+        self.ending = True
+        super().shutdown(wait=False, cancel_futures=True)
+        for pool in list(self.pools.values()):
+            for process in list(pool._processes.values()):
+                process.terminate()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As for any executor."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        for pool in self.pools.values():
+            pool.shutdown(wait)
+
+
+def begin_worker(number: int) -> None:
+    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
+    visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that came about."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def settle(threads: int) -> None:
+    """Make this process one that trains.
+
+    Workers share the cores by number, never by threads: two threads on a busy machine are slower than one. And glibc
+    would hand each step's activations back to the kernel, only to fault them in again: a tenth of a transformer's step.
+    """
+    from grokbook.lazy import torch
+
+    torch.set_num_threads(threads)
+    if keep := getattr(ctypes.CDLL(None), "mallopt", None):
+        keep(M_MMAP_THRESHOLD, LARGEST_KEPT)
+        keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
+
+
+@contextlib.contextmanager
+def turn() -> Iterator[None]:
+    """Chapters of one build are executed side by side: who trains with all cores, or on the GPU, waits for its turn."""
+    with open(os.environ.get("GROKBOOK_TURN") or os.devnull) as lock:
+        if lock.name != os.devnull:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """The workers of a Dask scheduler as an executor.
+
+    Raises:
+        TrainingFailed: nothing answers at this address.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise TrainingFailed(f"no scheduler at {address!r} (one is given as tcp://host:8786): {error}") from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            print(f"grokbook: the scheduler at {address} has no workers yet; waiting for some", file=sys.stderr)
+        yield client.get_executor(pure=False)
