@@ -460,7 +460,8 @@ def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
     """Its workers import it and ask for the same training, which its parent holds."""
     script = tmp_path / "unguarded.py"
     script.write_text(
-        "from grokbook.train import runner\nfrom tests.test_runner import tiny\nrunner.train(tiny(), workers=2, block=2)\n"
+        "from grokbook.train import runner\nfrom tests.test_runner import tiny\n"
+        "runner.train(tiny(), workers=2, block=2)\n"
     )
     known = {"PYTHONPATH": str(Path(__file__).parents[1]), "GROKBOOK_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(
