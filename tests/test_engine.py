@@ -45,9 +45,9 @@ def final_weights(runs, dtype="float64", steps=None):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
 @pytest.mark.parametrize("model", [MODEL, SMOOTH], ids=["hand", "autograd"])
 @pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
-@pytest.mark.parametrize("batch_size", [None, 16])
-def test_forty_steps_agree_with_torch_optim_member_by_member(optimizer, model, loss, batch_size):
-    runs = members(optimizer, model=model, loss=loss, batch_size=batch_size)
+@pytest.mark.parametrize("batch_size, last_batch", [(None, None), (16, None), (16, "short")])
+def test_forty_steps_agree_with_torch_optim_member_by_member(optimizer, model, loss, batch_size, last_batch):
+    runs = members(optimizer, model=model, loss=loss, batch_size=batch_size, last_batch=last_batch)
     together = final_weights(runs)
     for i, run in enumerate(runs):
         net = plain_training(run, torch.float64, run.steps)
@@ -211,11 +211,11 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("model", [MODEL, TwoLayerMLP(11, 24, "standard", dropout=0.2)], ids=["plain", "dropout"])
-@pytest.mark.parametrize("batch_size", [None, 16])
-def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monkeypatch, model, batch_size):
+@pytest.mark.parametrize("batch_size, last_batch", [(None, None), (16, "short")])
+def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monkeypatch, model, batch_size, last_batch):
     monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(engine, "REPORT_SECONDS", 0.0)
-    runs = members(AdamW(0.01, 1.0), model=model, batch_size=batch_size)
+    runs = members(AdamW(0.01, 1.0), model=model, batch_size=batch_size, last_batch=last_batch)
     unstopped = engine.train(experiment(runs)).train_accuracy
     stop = Stop("train_accuracy", float(unstopped.max("step").median()))  # one member leaves while others train
     whole = experiment(runs, snapshots=(0, 20, -1), stop=stop)
@@ -349,6 +349,46 @@ def test_batches_of_an_epoch_are_disjoint():
     assert len(set(rows.tolist())) == len(rows) and rows.max() < TASK.train_size
 
 
+def test_a_short_last_batch_is_averaged_over_the_samples_it_has():
+    run = dataclasses.replace(members(SGD(0.1))[0], batch_size=20, last_batch="short")
+    per_epoch = -(-TASK.train_size // 20)
+    epochs = [np.concatenate([batch_rows(run, epoch * per_epoch + at) for at in range(per_epoch)]) for epoch in (0, 1)]
+    assert all(sorted(rows.tolist()) == list(range(TASK.train_size)) for rows in epochs)
+    assert epochs[0].tolist() != epochs[1].tolist()
+    state = engine.Training.start(experiment([run]), torch.device("cpu"), torch.float64).state
+    state.step = per_epoch - 1
+    left = TASK.train_size % 20
+    assert state.batch()[2].tolist() == [[1 / left] * left]
+
+
+@pytest.mark.parametrize("model", [MODEL, SMOOTH], ids=["hand", "autograd"])
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+@pytest.mark.parametrize("last_batch", [None, "short"])
+def test_members_with_training_sets_of_several_sizes_each_keep_their_own_epochs(model, loss, last_batch):
+    runs = [
+        Run(ModularTask(11, "n + m", share), model, AdamW(0.01, 1.0), 40, seed, loss, 16, last_batch=last_batch)
+        for seed, share in enumerate((0.3, 0.8, 0.5, 0.14))
+    ]
+    assert [len(place) for place in experiment(runs).shards()] == [4]
+    together = final_weights(runs)
+    for i, run in enumerate(runs):
+        net = plain_training(run, torch.float64, run.steps)
+        for name in together:
+            torch.testing.assert_close(together[name][i], getattr(net, name).detach(), rtol=1e-9, atol=1e-11)
+
+
+def test_members_that_meet_in_batch_normalisation_train_with_others_of_their_size_only():
+    normed = dataclasses.replace(SMOOTH, batch_norm=True)
+    runs = [Run(ModularTask(11, "n + m", share), normed, SGD(0.1), 40, 0, batch_size=16) for share in (0.3, 0.8)]
+    assert len(list(experiment(runs).shards())) == 2
+
+
+def test_a_short_last_batch_needs_batches():
+    with pytest.raises(ValueError, match="last_batch = 'short'"):
+        Run(TASK, MODEL, SGD(0.1), 1, 0, last_batch="short")
+    assert "last_batch" not in experiment(members(SGD(0.1), batch_size=16)).recipe["runs"][0]
+
+
 def captured(monkeypatch):
     """Everything that a GPU would do, on the CPU: the capture itself is a plain call of the step that is captured."""
     calls = []
@@ -363,25 +403,29 @@ def captured(monkeypatch):
 
 
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, WarmAdamW(0.01, 1.0, (0.9, 0.98), warmup=7)], ids=str)
-@pytest.mark.parametrize("batch_size", [None, 16])
-def test_the_step_that_a_gpu_captures_is_the_step(monkeypatch, optimizer, batch_size):
-    runs = members(optimizer, model=SMOOTH, batch_size=batch_size)
+@pytest.mark.parametrize("batch_size, widths", [(None, 1), (16, 2)])
+def test_the_step_that_a_gpu_captures_is_the_step(monkeypatch, optimizer, batch_size, widths):
+    runs = members(optimizer, model=SMOOTH, batch_size=batch_size, last_batch="short" if batch_size else None)
     plain = final_weights(runs)
     calls = captured(monkeypatch)
     for name, value in final_weights(runs).items():
         torch.testing.assert_close(value, plain[name], rtol=1e-9, atol=1e-11)
-    assert len(calls) == 1
+    assert len(calls) == widths
 
 
 def test_a_graph_reads_the_same_memory_at_every_step(monkeypatch):
     captured(monkeypatch)
     run = members(AdamW(0.01), seeds=(0, 1), batch_size=16)
     state = engine.Training.start(experiment(run), *CPU).state
+
+    def memory():
+        return [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.taken[16][0], state.count]
+
     state.update()
-    seen = [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.rows, state.count]
+    seen = memory()
     before = [value.clone() for value in seen]
     state.update()
-    now = [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.rows, state.count]
+    now = memory()
     for was, value, is_ in zip(before, seen, now, strict=True):
         assert value.data_ptr() == is_.data_ptr() and not torch.equal(was, value)
 

@@ -7,7 +7,7 @@ import torch
 
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import SGD, Adam
-from grokbook.train.state import epoch_order
+from grokbook.train.batches import epoch_order
 
 
 class PlainMLP(torch.nn.Module):
@@ -46,9 +46,11 @@ def plain_optimizer(recipe, parameters) -> torch.optim.Optimizer:
 
 
 def batch_rows(run, step: int) -> np.ndarray:
-    """The engine's batches: whole ones of an order that it draws anew in each epoch."""
-    epoch, batch = divmod(step, run.task.train_size // run.batch_size)
-    return epoch_order(run, epoch)[batch * run.batch_size : (batch + 1) * run.batch_size]
+    """The rows of a step: epochs in an order drawn for each, in whole batches, and the rest where the run asks."""
+    count = run.task.train_size
+    begins = [at for at in range(0, count, run.batch_size) if at + run.batch_size <= count or run.last_batch == "short"]
+    epoch, batch = divmod(step, len(begins))
+    return epoch_order(run, epoch)[begins[batch] : begins[batch] + run.batch_size]
 
 
 def plain_training(run, dtype: torch.dtype, steps: int, build=PlainMLP) -> torch.nn.Module:

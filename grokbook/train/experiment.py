@@ -49,6 +49,8 @@ class Run:
         loss: ``"mse"``, the mean over samples and outputs against one-hot targets, or ``"cross_entropy"``, in nats.
         batch_size: samples a step; None is the full training set.
         label: what figures call this condition; not part of the recipe.
+        last_batch: what becomes of the samples that do not fill an epoch's last batch: None leaves them out,
+            ``"short"`` makes them a batch, whose mean is over as many as it has.
     """
 
     task: Any
@@ -59,6 +61,7 @@ class Run:
     loss: str = "mse"
     batch_size: int | None = None
     label: str = field(default="", metadata={"recipe": False})
+    last_batch: str | None = field(default=None, metadata={"recipe": "where set"})
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -69,6 +72,8 @@ class Run:
             raise ValueError(
                 f"batch_size = {self.batch_size}: between 1 and the {self.task.train_size} training samples is needed"
             )
+        if self.last_batch not in (None, "short") or (self.last_batch and self.batch_size is None):
+            raise ValueError(f"last_batch = {self.last_batch!r}: None, or, where batch_size is set, 'short'")
 
 
 @dataclass(frozen=True)
@@ -190,15 +195,17 @@ class Experiment:
     def shards(self, block: int | None = None) -> Iterator[list[int]]:
         """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).
 
-        Learning rate, weight decay, seed, split and (through padding) train fraction may differ inside a stack.
+        Learning rate, weight decay, seed, split and (through padding) train fraction may differ inside a stack; the
+        last not where samples meet in batch normalisation.
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
             split = getattr(run.task, "split_fields", ("train_fraction",))
             table = {key: value for key, value in describe(run.task).items() if key not in split}
-            size = run.task.train_size if run.batch_size or getattr(run.model, "batch_norm", False) else None
+            size = run.task.train_size if getattr(run.model, "batch_norm", False) else None
             kind = type(run.optimizer).__name__
-            stacks[repr((table, describe(run.model), kind, run.steps, run.loss, run.batch_size, size))].append(i)
+            batches = run.batch_size, run.last_batch
+            stacks[repr((table, describe(run.model), kind, run.steps, run.loss, *batches, size))].append(i)
         for members in stacks.values():
             size = block or len(members)
             for begin in range(0, len(members), size):

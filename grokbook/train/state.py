@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from grokbook.lazy import torch
 from grokbook.optim import Stepper, stepper
+from grokbook.train.batches import Batches
 from grokbook.train.data import Data, output_gradients, predictions, sample_losses, targets_of
 from grokbook.train.experiment import Run, Watch
 from grokbook.train.monitor import MEASURES, Measured
@@ -32,11 +33,12 @@ class State:
     step: int
     optimizer: Stepper
     data: Data = field(repr=False)
-    rows: Tensor | None = None  # (M, B) training rows of the next step; always the same memory, for a graph reads it
-    drawn: int = -1  # the step that they are for
-    orders: tuple[int, Tensor] | None = None  # an epoch, and the order of its samples
+    batches: Batches | None = None
+    # (M, B) training rows of the next step and their weights, by B: always the same memory, for a graph reads it.
+    taken: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    drawn: tuple[int, int] = -1, 0  # the step that they are for, and its B
     count: Tensor | None = None  # number of the update, on the device
-    replay: Callable[[], None] | None = None  # one update, as a graph if there is one
+    replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
 
     @property
     def params(self) -> Params:
@@ -54,25 +56,27 @@ class State:
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs, labels and weights of the next step, each (M, B, ...)."""
-        data, size = self.data, self.runs[0].batch_size
-        if size is None:
+        data = self.data
+        if self.runs[0].batch_size is None:
             return data.train_inputs, data.train_labels, data.weights
-        rows = self._draw(size)
+        rows, weights = self.taken[self._draw()]
         inputs = data.train_inputs[torch.arange(len(rows), device=rows.device)[:, None], rows]
-        weights = data.weights.new_full(rows.shape, 1 / size)
         return inputs, data.train_labels.gather(1, rows), weights
 
-    def _draw(self, size: int) -> Tensor:
-        """Training rows of the next step, (M, B): epochs of distinct full batches in an order drawn for each."""
-        if self.rows is None or self.drawn != self.step:
-            epoch, batch = divmod(self.step, self.runs[0].task.train_size // size)
-            if self.orders is None or self.orders[0] != epoch:
-                order = np.stack([epoch_order(run, epoch) for run in self.runs])
-                self.orders = epoch, torch.from_numpy(order).to(self.data.labels.device)
-            chosen = self.orders[1][:, batch * size : (batch + 1) * size]
-            self.rows = chosen.clone() if self.rows is None else self.rows.copy_(chosen)
-            self.drawn = self.step
-        return self.rows
+    def _draw(self) -> int:
+        """Put training rows and weights of the next step where the step reads them; how many samples it takes."""
+        if self.drawn[0] != self.step:
+            if self.batches is None:
+                self.batches = Batches(self.runs, self.data.weights.device, self.data.weights.dtype)
+            chosen = self.batches.at(self.step)
+            size = chosen[0].shape[1]
+            if size in self.taken:
+                for place, value in zip(self.taken[size], chosen, strict=True):
+                    place.copy_(value)
+            else:
+                self.taken[size] = chosen[0].clone(), chosen[1].clone()
+            self.drawn = self.step, size
+        return self.drawn[1]
 
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch."""
@@ -98,17 +102,17 @@ class State:
 
     def update(self) -> None:
         """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
-        if self.replay is None:
-            self.replay = self._advance
+        size = self._draw() if self.runs[0].batch_size else 0
+        if size not in self.replays:
+            self.replays[size] = self._advance
             if wants_graph(self):
-                self.count = torch.tensor(1.0, device=self.data.labels.device)
-                self.replay = capture(self._advance, [self.params, *self.optimizer.slots.values()])
+                if self.count is None:
+                    self.count = torch.tensor(1.0, device=self.data.labels.device)
+                self.replays[size] = capture(self._advance, [self.params, *self.optimizer.slots.values()])
         # All that changes from step to step, before what a graph replays.
-        if size := self.runs[0].batch_size:
-            self._draw(size)
         if self.count is not None:
             self.count.fill_(self.step + 1)
-        self.replay()
+        self.replays[size]()
         self.step += 1
 
     def _advance(self) -> None:
@@ -180,7 +184,8 @@ class State:
         self.members = [self.members[i] for i in positions]
         self.optimizer.keep(positions)
         self.data = self.data.keep(positions)
-        self.rows = self.orders = self.count = self.replay = None
+        self.batches, self.drawn, self.count = None, (-1, 0), None
+        self.taken, self.replays = {}, {}
 
 
 @contextlib.contextmanager
@@ -216,11 +221,6 @@ def capture(step: Callable[[], None], tables: Sequence[Params]) -> Callable[[], 
             value.copy_(kept[name])
     replay: Callable[[], None] = graph.replay
     return replay
-
-
-def epoch_order(run: Run, epoch: int) -> NDArray[np.int64]:
-    """The order in which an epoch takes the training rows; a last batch that is not full is left out."""
-    return np.random.default_rng([run.seed, 1, epoch]).permutation(run.task.train_size)
 
 
 def _noise(run: Run, step: int) -> torch.Generator:
