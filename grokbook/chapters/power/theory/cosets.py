@@ -1,0 +1,107 @@
+"""Do the output rows of S5 lie in cosets? Fig. 3, left, of Power et al. (2022), as a number with a null beside it."""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+from grokbook.tasks import group_table
+
+Array = NDArray[np.float64]
+
+DRAWS = 1000
+
+
+class CosetContrast(NamedTuple):
+    """How much closer rows of one coset are than rows of two, for the best of twelve ways to take cosets."""
+
+    ratio: float  #: mean cosine distance within cosets over that between them; small where they cluster
+    partition: int  #: the way: an index of `coset_partitions`
+    null: Array  #: (draws,) the best of twelve, too, with the elements' names exchanged at random
+    deviations: float  #: by how many standard deviations of the null the ratio lies below its mean
+    p_value: float  #: share of draws, and of the ratio itself, that are as small
+    parity: float  #: the ratio that parity alone gives, even against odd permutations
+
+
+def coset_contrast(rows: ArrayLike, *, keep_parity: bool = True, draws: int = DRAWS, seed: int = 0) -> CosetContrast:
+    """Compare the cosets of <(0,3)(1,4), (1,2)(3,4)> and its conjugates with partitions of the same sizes.
+
+    The subgroup is dihedral of order 10 and even, so each of its cosets is of one parity: a network that knows no
+    more than the sign of a permutation has smaller distances within cosets than within partitions drawn freely. The
+    null therefore exchanges names among even elements and among odd ones, and takes its best of twelve as well.
+
+    Args:
+        rows: (120, d) a vector for each element of S5, in lexicographic order, as in ``group_table("S5")``.
+        keep_parity: False exchanges names freely, which is the comparison that parity passes.
+        draws: how many times.
+        seed: of the draws.
+
+    Raises:
+        ValueError: rows of another shape, or without a direction.
+    """
+    rows = np.asarray(rows, float)
+    length = np.linalg.norm(rows, axis=-1, keepdims=True)
+    if rows.ndim != 2 or len(rows) != 120 or not (np.isfinite(rows).all() and (length > 0).all()):
+        raise ValueError(f"rows must be (120, d), finite and none of them zero, got shape {rows.shape}")
+    checks.integer("draws", draws, 1)
+    unit = rows / length
+    distance = 1 - unit @ unit.T
+    cosets = coset_partitions()
+    ratios = _ratios(distance, cosets)
+    generator = np.random.default_rng(seed)
+    null = np.empty(draws)
+    odd = parity()
+    classes = [np.flatnonzero(odd == sign) for sign in (0, 1)] if keep_parity else [np.arange(120)]
+    for draw in range(draws):
+        name = np.arange(120)
+        for members in classes:
+            name[members] = generator.permutation(members)
+        null[draw] = _ratios(distance, name[cosets]).min()
+    best, spread = float(ratios.min()), float(null.std())
+    gap = float(null.mean()) - best
+    # where all partitions do the same, as under parity alone, differences are rounding
+    deviations = gap / spread if spread > 1e-9 * abs(float(null.mean())) else 0.0
+    as_small = float((1 + (null <= best + 1e-12).sum()) / (1 + draws))
+    halves = np.stack([np.flatnonzero(odd == sign) for sign in (0, 1)])[None]
+    return CosetContrast(best, int(ratios.argmin()), null, deviations, as_small, float(_ratios(distance, halves)[0]))
+
+
+def _ratios(distance: Array, partitions: NDArray[np.int64]) -> Array:
+    """Mean distance within blocks over that between them, (n,), for partitions (n, blocks, members)."""
+    blocks, members = partitions.shape[-2:]
+    inside = distance[partitions[..., :, None], partitions[..., None, :]].sum((-3, -2, -1))
+    pairs = blocks * members * (members - 1)  # a row has no distance to itself
+    between = (distance.sum() - inside) / (blocks * members * (blocks - 1) * members)
+    within = np.maximum(inside / pairs, 0)
+    return np.divide(within, between, out=np.ones(len(partitions)), where=between > 1e-12)
+
+
+@lru_cache
+def coset_partitions() -> NDArray[np.int64]:
+    """The twelve partitions of S5, (12, 12, 10): for six conjugate subgroups xH, and for the same six Hx."""
+    elements = list(itertools.permutations(range(5)))
+    product = group_table("S5")
+    identity = elements.index((0, 1, 2, 3, 4))
+    inverse = (product == identity).argmax(1)
+    generators = [elements.index((3, 4, 2, 0, 1)), elements.index((0, 2, 1, 4, 3))]
+    subgroup = {identity}
+    while (larger := subgroup | {int(product[a, b]) for a in subgroup for b in generators}) != subgroup:
+        subgroup = larger
+    conjugates = {tuple(sorted(product[product[x, list(subgroup)], inverse[x]].tolist())) for x in range(120)}
+    ways = []
+    for table in (product, product.T):
+        for members in sorted(conjugates):
+            ways.append(sorted({tuple(sorted(table[x, list(members)].tolist())) for x in range(120)}))
+    return np.array(ways)
+
+
+@lru_cache
+def parity() -> NDArray[np.int64]:
+    """0 for the even elements of S5 and 1 for the odd ones, (120,), in lexicographic order."""
+    pairs = list(itertools.combinations(range(5), 2))
+    return np.array([sum(a[i] > a[j] for i, j in pairs) % 2 for a in itertools.permutations(range(5))])

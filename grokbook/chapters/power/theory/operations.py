@@ -1,0 +1,176 @@
+"""The binary operations of Power et al. (2022), appendix A.1.1, as tables; and which rows answer for one another."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+from grokbook.tasks import group_table
+
+Integers = NDArray[np.int64]
+
+
+def _divided(x: Integers, y: Integers, p: int) -> Integers:
+    """x / y for y that has an inverse; 0 counts as its own."""
+    return x * np.array([pow(k, -1, p) if k else 0 for k in range(p)])[y]
+
+
+# A further operation is one more line: a function of x, y and the modulus, or of x, y, the product and the inverse.
+MODULAR: dict[str, Callable[[Integers, Integers, int], Integers]] = {
+    "x+y": lambda x, y, p: x + y,
+    "x-y": lambda x, y, p: x - y,
+    "x/y": _divided,
+    "x/y if y odd, else x-y": lambda x, y, p: np.where(y % 2 == 1, _divided(x, y, p), x - y),
+    "x^2+y^2": lambda x, y, p: x**2 + y**2,
+    "x^2+xy+y^2": lambda x, y, p: x**2 + x * y + y**2,
+    "x^2+xy+y^2+x": lambda x, y, p: x**2 + x * y + y**2 + x,
+    "x^3+xy": lambda x, y, p: x**3 + x * y,
+    "x^3+xy^2+y": lambda x, y, p: x**3 + x * y**2 + y,
+    "x*y": lambda x, y, p: x * y,
+}
+OF_GROUPS: dict[str, Callable[[Integers, Integers, Integers, Integers], Integers]] = {
+    "x.y": lambda x, y, product, inverse: product[x, y],
+    "x.y.x^-1": lambda x, y, product, inverse: product[product[x, y], inverse[x]],
+    "x.y.x": lambda x, y, product, inverse: product[product[x, y], x],
+}
+DIVISIONS = ("x/y", "x/y if y odd, else x-y")  # these need a prime modulus
+
+
+def operation(
+    name: str, p: int = 97, *, group: str | ArrayLike = "S5", first: Literal["x", "y"] = "x"
+) -> tuple[Integers, Integers]:
+    """The whole table of an operation, rows in the order of x, then of y.
+
+    Division has no row with y = 0. In the rule with two cases, y is even or odd as a number from 0 to p - 1.
+
+    Args:
+        name: a key of `MODULAR` or `OF_GROUPS`; spaces do not matter.
+        p: modulus of a modular operation; the others do not look at it.
+        group: for x.y and the like, a name that `grokbook.tasks.group_table` knows, whose elements are numbered as it
+            numbers them, or a table (n, n) of products.
+        first: which permutation of the product x.y acts first: "x" as in the authors' code, or "y" as in x(y(i)).
+            Either table of x.y is the transpose of the other.
+
+    Returns:
+        inputs (rows, 2) and labels (rows,), both int64.
+
+    Raises:
+        ValueError: an unknown operation, a modulus below 2 or not prime where there is a division, no group.
+    """
+    name = known(name)
+    checks.one_of("first", first, ("x", "y"))
+    if name in OF_GROUPS:
+        product = group_table(group) if isinstance(group, str) else np.asarray(group)
+        product, inverse = (product.T if first == "x" else product), _inverses(product)
+        x, y = np.divmod(np.arange(len(product) ** 2), len(product))
+        return np.stack([x, y], -1), OF_GROUPS[name](x, y, product, inverse)
+    p = checks.integer("p", p, 2)
+    if name in DIVISIONS and any(p % divisor == 0 for divisor in range(2, int(p**0.5) + 1)):
+        raise ValueError(f"p = {p}: {name} divides, which needs a prime modulus")
+    x, y = np.divmod(np.arange(p * p), p)
+    rows = y > 0 if name == "x/y" else slice(None)
+    return np.stack([x, y], -1)[rows], (MODULAR[name](x, y, p) % p)[rows]
+
+
+def known(name: str) -> str:
+    """The operation's name as this module writes it.
+
+    Raises:
+        ValueError: there is none; the nearest is named.
+    """
+    names = [*MODULAR, *OF_GROUPS]
+    found = {one.replace(" ", ""): one for one in names}.get(str(name).replace(" ", ""))
+    if found is None:
+        nearest = difflib.get_close_matches(str(name), names, 1, 0)[0]
+        raise ValueError(f"operation {name!r} is unknown; did you mean {nearest!r}? Known: {'; '.join(names)}")
+    return found
+
+
+def train_size(name: str, rows: int, fraction: float) -> int:
+    """How many of a table's rows a share of it is.
+
+    Raises:
+        ValueError: nothing to train on, or nothing left to test.
+    """
+    if not 0 < fraction < 1 or not 0 < round(fraction * rows) < rows:
+        raise ValueError(
+            f"fraction = {fraction} of the {rows} rows of {name}: a share strictly between 0 and 1 is needed that "
+            "leaves at least one row to train on and one to test"
+        )
+    return round(fraction * rows)
+
+
+def partners(name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirror", **settings: Any) -> Integers:
+    """For every row the others that a plain symmetry of the operation gives the same answer: (rows, k), -1 for none.
+
+    Args:
+        name, p, settings: as in `operation`.
+        group: "mirror" is (y, x) alone, and only for an operation that commutes. "all" are the maps to
+            (a x + b y, c x + d y) with a, b, c, d from -1, 0, 1 that are one to one and keep every answer: 8 with the
+            identity for x^2+y^2, 12 for x^2+xy+y^2. For products of a group it is the mirror.
+    """
+    checks.one_of("group", group, ("mirror", "all"))
+    name = known(name)
+    inputs, labels = operation(name, p, **settings)
+    side = int(inputs.max()) + 1
+    where = np.full((side, side), -1)
+    where[tuple(inputs.T)] = np.arange(len(inputs))
+    matrices: list[tuple[int, ...]] = [(0, 1, 1, 0)]
+    if group == "all" and name in MODULAR:
+        matrices = [m for m in itertools.product((-1, 0, 1), repeat=4) if (m[0] * m[3] - m[1] * m[2]) % side]
+    found = []
+    for matrix in matrices:
+        image = where[tuple(np.reshape(matrix, (2, 2)) @ inputs.T % side)]  # (rows,)
+        if (image >= 0).all() and (labels[image] == labels).all():
+            found.append(np.where(image == np.arange(len(inputs)), -1, image))
+    table = np.sort(np.stack([*found, np.full(len(inputs), -1)], -1), -1)  # no row has itself or another twice
+    table[:, 1:][table[:, 1:] == table[:, :-1]] = -1
+    return np.sort(table, -1)[:, ::-1]
+
+
+def partner_share(
+    name: str, p: int = 97, fraction: float = 0.5, *, group: Literal["mirror", "all"] = "mirror", **settings: Any
+) -> float:
+    """The share of held-out rows of which a partner is trained on, expected over splits: where a plateau is symmetry.
+
+    A network that has learnt the symmetry and nothing else answers these rows and no others.
+
+    Args:
+        name, p, settings: as in `operation`.
+        fraction: of the rows that is trained on.
+        group: which partners, see `partners`.
+
+    Returns:
+        From 0 (no symmetry) to 1. For the mirror of a commutative operation close to ``fraction``: exactly
+        (1 - 1 / p) n / (N - 1) with n of N = p**2 rows trained on.
+
+    Raises:
+        ValueError: as `operation`, or a share that leaves nothing to train on or to test.
+    """
+    table = partners(name, p, group=group, **settings)
+    rows = len(table)
+    trained = train_size(known(name), rows, fraction)
+    counts = np.bincount((table >= 0).sum(1))
+    # none of k partners among the trained ones of the other rows - 1, drawn without replacement
+    missed = [np.prod([max(0, rows - 1 - trained - i) / (rows - 1 - i) for i in range(k)]) for k in range(len(counts))]
+    return float(1 - counts @ missed / rows)
+
+
+def _inverses(product: Integers) -> Integers:
+    """The inverse of each element, (n,), from a group's table (n, n).
+
+    Raises:
+        ValueError: it has no identity, or an element no inverse.
+    """
+    n = len(product)
+    if product.shape == (n, n):
+        neutral = np.flatnonzero((product == np.arange(n)).all(1))
+        if len(neutral) and (product == neutral[0]).any(1).all():
+            return (product == neutral[0]).argmax(1)
+    raise ValueError(f"group: the table of products of a group, (n, n), is needed, got one of shape {product.shape}")

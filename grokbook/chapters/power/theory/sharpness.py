@@ -1,0 +1,153 @@
+"""How fast the loss grows around a minimum: the sharpness of Keskar et al. (2016), and what was released for Fig. 7."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook.lazy import torch
+
+Array = NDArray[np.float64]
+
+
+def sharpness(
+    loss: Callable[[Any], Any],
+    x: Any,
+    epsilon: float,
+    *,
+    basis: ArrayLike | None = None,
+    generator: Any,
+    starts: int = 4,
+    iterations: int = 100,
+) -> float:
+    """100 (max L - L(x)) / (1 + L(x)): by how many per cent the loss can grow in a box around x.
+
+    The box holds x + A z with |z| <= epsilon (|A+ x| + 1), each number by itself; A+ is the pseudoinverse.
+
+    Args:
+        loss: of a vector (n,) of the kind that x is. A tensor's slope is taken by autograd, an array's by differences.
+        x: (n,) a tensor or an array.
+        epsilon: size of the box; the papers take 1e-3.
+        basis: (n, k) the matrix A, whose columns span the subspace that is searched; None is all of space.
+        generator: of numpy or torch, or a seed; draws where in the box a search starts.
+        starts, iterations: how many searches of at most how many steps; the largest loss found counts.
+
+    Returns:
+        At least 0: x itself is in the box.
+
+    Raises:
+        ValueError: a box without extent, or a basis of other vectors.
+
+    Reference: Keskar et al. (2016), metric 2.1, there with one start and ten iterations of a bounded quasi-Newton
+    method. Here it is spectral projected gradients (Birgin, Martinez and Raydan 2000).
+    """
+    box = Box(loss, x, epsilon, basis, generator)
+    return 100 * (box.largest(starts, iterations) - box.centre) / (1 + box.centre)
+
+
+def released_sharpness(
+    loss: Callable[[Any], Any],
+    x: Any,
+    epsilon: float,
+    *,
+    basis: ArrayLike | None = None,
+    generator: Any,
+    starts: int = 4,
+    iterations: int = 100,
+) -> float:
+    """100 (L(x) - min L) / (1 - L(x)): what the authors' routine returns, which hands the loss to a minimiser.
+
+    Arguments as in `sharpness`. nan where L(x) is 1.
+    """
+    box = Box(loss, x, epsilon, basis, generator, sign=-1)
+    if box.centre == -1:
+        return float("nan")
+    return 100 * (box.largest(starts, iterations) - box.centre) / (1 + box.centre)
+
+
+def random_basis(n: int, k: int, generator: np.random.Generator) -> Array:
+    """k columns of unit length in n dimensions, (n, k), each in a direction drawn at random."""
+    columns = generator.normal(size=(n, k))
+    return columns / np.linalg.norm(columns, axis=0)
+
+
+class Box:
+    """A loss (times ``sign``) in a box around x, on coordinates from -1 to 1."""
+
+    def __init__(
+        self, loss: Callable[[Any], Any], x: Any, epsilon: float, basis: Any, generator: Any, sign: int = 1
+    ) -> None:
+        self.loss, self.x, self.sign = loss, x, sign
+        values = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, float)
+        if values.ndim != 1:
+            raise ValueError(f"x must be a vector (n,), got shape {values.shape}")
+        if not epsilon > 0:
+            raise ValueError(f"epsilon must be above 0, got {epsilon}")
+        self.basis = None if basis is None else np.asarray(basis, float)
+        inside = values
+        if self.basis is not None:
+            if self.basis.ndim != 2 or len(self.basis) != len(values):
+                raise ValueError(f"basis must be ({len(values)}, k), got shape {self.basis.shape}")
+            inside = np.linalg.lstsq(self.basis, values, rcond=None)[0]
+        self.half = epsilon * (np.abs(inside) + 1)  # (k,)
+        self.draw = _uniform(generator, len(self.half))
+        self.centre = self.at(np.zeros(len(self.half)))[0]
+
+    def at(self, u: Array, *, slope: bool = False) -> tuple[float, Array]:
+        """The value at coordinates u (k,), and its slope there if asked for."""
+        if not hasattr(self.x, "detach"):
+            x = np.asarray(self.x, float)
+
+            def value(v: Array) -> float:
+                return self.sign * float(self.loss(x + self._moved(v)))
+
+            h = 1e-3
+            ahead = h * np.eye(len(u)) if slope else ()
+            return value(u), np.array([(value(u + one) - value(u - one)) / (2 * h) for one in ahead])
+        point = self.x.detach() + torch.as_tensor(self._moved(u)).to(self.x)
+        with torch.set_grad_enabled(slope):
+            found = self.sign * self.loss(point.requires_grad_(slope))
+        if not slope:
+            return float(found), np.array([])
+        gradient = np.asarray(torch.autograd.grad(found, point)[0].cpu(), float)
+        return float(found.detach()), self.half * (gradient if self.basis is None else self.basis.T @ gradient)
+
+    def _moved(self, u: Array) -> Array:
+        return self.half * u if self.basis is None else self.basis @ (self.half * u)
+
+    def largest(self, starts: int, iterations: int) -> float:
+        """The largest value found; at least the one in the middle."""
+        return max(self.centre, *(self._climb(self.draw(), iterations) for _ in range(starts)))
+
+    def _climb(self, u: Array, iterations: int) -> float:
+        """Spectral projected gradients: the slope, as long as the last curvature says, cut to the box."""
+        value, slope = self.at(u, slope=True)
+        length = 1e30  # to a corner
+        for _ in range(iterations):
+            direction = np.clip(u + length * slope, -1, 1) - u
+            rise, share = float(slope @ direction), 1.0
+            if rise <= 1e-14 * max(abs(value), 1e-300):
+                break
+            while True:
+                step = share * direction
+                trial, trial_slope = self.at(u + step, slope=True)
+                if trial >= value + 1e-4 * share * rise or share < 1e-8:
+                    break
+                share /= 2
+            if trial <= value:
+                break
+            curvature = -float(step @ (trial_slope - slope))  # above 0 where the loss bends down
+            length = float(step @ step) / curvature if curvature > 0 else 1e30
+            u, value, slope = u + step, trial, trial_slope
+        return value
+
+
+def _uniform(generator: Any, k: int) -> Callable[[], Array]:
+    """Draws k numbers from -1 to 1."""
+    if isinstance(generator, torch.Generator):
+        return lambda: 2 * torch.rand(k, generator=generator, dtype=torch.float64).numpy() - 1
+    source = np.random.default_rng(generator)
+    return lambda: source.uniform(-1, 1, k)
