@@ -1,0 +1,141 @@
+"""Counts of the four-shape sum against lists of all pictures, and against the numbers published with the task."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from grokbook.chapters.resnet import theory
+
+# Group order, and the share of test pictures that a memory of the training set answers at n = 11.
+PUBLISHED = {
+    "one swap": (2, 0.2273),
+    "columns": (2, 0.2479),
+    "swaps within rows": (4, 0.5191),
+    "columns and rows": (4, 0.5703),
+    "rotations": (4, 0.5753),
+    "three cells": (6, 0.6758),
+    "dihedral": (8, 0.8093),
+    "all permutations": (24, 0.9634),
+}
+
+
+@pytest.mark.parametrize("values", [theory.symbol_values(), theory.symbol_values(5, "places"), (0, 3, 3, 8), (-2, 5)])
+def test_histogram_equals_a_count_of_all_pictures(values: tuple[int, ...]) -> None:
+    assert theory.class_histogram(values) == Counter(map(sum, itertools.product(values, repeat=4)))
+
+
+def test_histograms_of_the_three_value_tables_have_the_published_largest_classes() -> None:
+    largest = {"sides": (28, 813, 47), "sides less one": (24, 853, 44), "places": (24, 891, 41)}
+    for table, (label, count, labels) in largest.items():
+        found = theory.class_histogram(theory.symbol_values(11, table))
+        assert (found.most_common(1)[0], len(found)) == ((label, count), labels)
+    sides = theory.class_histogram(theory.symbol_values())
+    assert sides[1] == sides[2] == 0 and sides[0] == sides[48] == 1
+    shares = np.array(list(sides.values())) / 11**4
+    assert -(shares * np.log2(shares)).sum() == pytest.approx(4.84, abs=0.005)
+
+
+def test_multisets_of_eleven_symbols_have_the_published_orbit_sizes() -> None:
+    sizes = theory.orbit_sizes(11)
+    assert sizes == {24: 330, 12: 495, 6: 55, 4: 110, 1: 11}
+    assert sizes.total() == math.comb(14, 4)
+
+
+@pytest.mark.parametrize("group", theory.GROUPS)
+def test_groups_and_shares_are_the_published_ones(group: str) -> None:
+    order, share = PUBLISHED[group]
+    assert len(theory.group_of(group)) == order
+    assert theory.orbit_share(11, group, 3660) == pytest.approx(share, abs=5e-5)
+
+
+@pytest.mark.parametrize("group", [*theory.GROUPS, [(3, 1, 2, 0)], [[0, 1, 2, 3]]])
+def test_orbit_share_equals_the_mean_over_every_training_set(group: str | list) -> None:
+    pictures = list(itertools.product(range(2), repeat=4))
+    same = {one: {tuple(one[i] for i in g) for g in theory.group_of(group)} for one in pictures}
+    touched = tests = 0
+    for train in itertools.combinations(pictures, 3):
+        rest = set(pictures) - set(train)
+        tests += len(rest)
+        touched += sum(bool(same[one] & set(train)) for one in rest)
+    assert theory.orbit_share(2, group, 3) == pytest.approx(touched / tests, abs=1e-12)
+
+
+def test_orbit_share_of_all_permutations_is_that_of_drawn_training_sets() -> None:
+    orbit = theory.orbit_of(11, theory.group_of("all permutations"))
+    generator = np.random.default_rng(0)
+    shares = []
+    for _ in range(100):
+        train = np.zeros(11**4, bool)
+        train[generator.permutation(11**4)[:3660]] = True
+        seen = np.zeros(11**4, bool)
+        seen[orbit[train]] = True
+        shares.append(seen[orbit[~train]].mean())
+    error = np.std(shares) / math.sqrt(len(shares))
+    assert np.mean(shares) == pytest.approx(theory.orbit_share(11, "all permutations", 3660), abs=3 * error)
+
+
+def test_share_of_unseen_labels_equals_the_mean_over_every_training_set() -> None:
+    values = (0, 3)
+    labels = [sum(one) for one in itertools.product(values, repeat=4)]
+    missed = tests = 0
+    for train in itertools.combinations(range(16), 4):
+        rest = set(range(16)) - set(train)
+        tests += len(rest)
+        missed += sum(labels[i] not in {labels[j] for j in train} for i in rest)
+    assert theory.unseen_label_share(values, 4) == pytest.approx(missed / tests, abs=1e-12)
+    assert theory.unseen_label_share(theory.symbol_values(), 3660) == pytest.approx(0.0007, abs=5e-5)
+    assert theory.unseen_label_share(theory.symbol_values(7), 600) == pytest.approx(0.0044, abs=5e-5)
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 1, 2, 2], [0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 1, 0, 2, 1]])
+def test_merged_accuracy_equals_the_best_answer_to_each_picture_as_it_is_seen(classes: list[int]) -> None:
+    values = theory.symbol_values(5)
+    answers: dict[tuple[int, ...], Counter] = {}
+    for places in itertools.product(range(5), repeat=4):
+        seen = tuple(classes[k] for k in places)
+        answers.setdefault(seen, Counter())[sum(values[k] for k in places)] += 1
+    best = sum(max(counts.values()) for counts in answers.values()) / 5**4
+    assert theory.merged_accuracy(values, classes) == pytest.approx(best, abs=1e-12)
+
+
+def test_confused_symbols_give_the_published_accuracies() -> None:
+    values = theory.symbol_values()
+    merged = {
+        0.3805: [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5],
+        0.364: [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7],
+        0.185: [0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5],
+        0.515: [0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8],
+        0.565: [0, 1, 2, 3, 4, 5, 6, 7, 7, 8, 8],
+    }
+    for accuracy, classes in merged.items():
+        assert theory.merged_accuracy(values, classes) == pytest.approx(accuracy, abs=5e-4)
+
+
+def test_noisy_sums_give_the_published_accuracies() -> None:
+    published = {1.0: (0.383, 0.87), 1.1: (0.351, 0.83), 1.2: (0.323, 0.79), 1.3: (0.299, 0.75)}
+    for sigma, (exact, near) in published.items():
+        assert theory.noisy_accuracy(sigma) == pytest.approx(exact, abs=2e-3)
+        assert theory.noisy_accuracy(sigma, within=1) == pytest.approx(near, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        (lambda: theory.orbit_share(11, "mirror", 3660), "'mirror': choose one of one swap"),
+        (lambda: theory.orbit_share(11, [(0, 1, 2)], 3660), "no permutation"),
+        (lambda: theory.orbit_share(11, "columns", 14641), "between 1 and 14640"),
+        (lambda: theory.orbit_share(1, "columns", 1), "n = 1"),
+        (lambda: theory.class_histogram([3]), "at least 2"),
+        (lambda: theory.symbol_values(11, "letters"), "'letters': choose"),
+        (lambda: theory.merged_accuracy((0, 3), [0]), "one for each of the 2"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_in_one_line(call, told: str) -> None:
+    with pytest.raises(ValueError, match=told) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)
