@@ -10,7 +10,7 @@ import torch
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
 from grokbook.tasks import ModularTask
-from grokbook.train import engine
+from grokbook.train import engine, products
 from grokbook.train import state as train_state
 from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 from tests.textbook_mlp import batch_rows, plain_optimizer, plain_training
@@ -307,7 +307,8 @@ def test_a_full_disk_pauses_the_training_and_loses_nothing(tmp_path, monkeypatch
 def test_a_checkpoint_of_another_machine_or_library_is_taken_recorded_and_said(tmp_path, monkeypatch, capsys):
     path = tmp_path / "part.checkpoint"
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(engine, "_place", lambda device: {"device": "cuda", "machine": "A", "torch": "2.12"})
+        place = {"device": "cuda", "machine": "A", "torch": "2.12"}  # as written before there was a choice of products
+        elsewhere.setattr(engine, "_place", lambda device, library: place)
         whole = two_checkpoints(path)
     record = engine.train(whole, checkpoint=path)
     said = capsys.readouterr().err
@@ -467,11 +468,12 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
         real(self)
 
     monkeypatch.setattr(train_state.State, "update", update)
+    monkeypatch.setattr(products, "rounds", lambda: True)
     exact, fast = (experiment(members(SGD(0.1), steps=1), precision=precision) for precision in (None, "fast"))
     assert "precision" not in exact.recipe and fast.recipe["precision"] == "fast" and exact.hash != fast.hash
     engine.train(exact)
     record = engine.train(fast)
-    assert seen == ["highest", "medium" if not torch.cuda.is_available() else "high"]
+    assert seen == ["highest", "medium"] and record.attrs["products"] == "bfloat16"
     assert torch.get_float32_matmul_precision() == "highest" and '"precision": "fast"' in record.attrs["recipe"]
     with pytest.raises(ValueError, match="precision = 'half'"):
         experiment(members(SGD(0.1)), precision="half")

@@ -34,7 +34,7 @@ def test_a_record_explains_itself(record):
     assert record.seed.values.tolist() == [0, 1, 2] and set(record.optimizer.values) == {"SGD"}
     assert (record.train_fraction == 0.5).all() and (record.width == 8).all()
     assert record.train_loss.attrs["units"] and record.train_loss.attrs["long_name"]
-    for key in ("hash", "recipe", "torch", "numpy", "machine", "wall_seconds", "started_at", "commit"):
+    for key in ("hash", "recipe", "torch", "products", "numpy", "machine", "wall_seconds", "started_at", "commit"):
         assert key in record.attrs
 
 

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.lazy import torch
-from grokbook.train import records
+from grokbook.train import products, records
 from grokbook.train.curves import Curves
 from grokbook.train.experiment import Experiment
 from grokbook.train.state import State
@@ -39,18 +38,6 @@ CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
 Report = Callable[[int, dict[str, float]], None]
 
 
-@contextlib.contextmanager
-def products(precision: str | None) -> Iterator[None]:
-    """Matrix products of this precision while it lasts (see ``Experiment.precision``)."""
-    before = torch.get_float32_matmul_precision()
-    fast = "high" if torch.cuda.is_available() else "medium"
-    torch.set_float32_matmul_precision(fast if precision == "fast" else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 @dataclass
 class Training:
     """One stack on its way: the state, what was measured, and where it stands."""
@@ -62,15 +49,18 @@ class Training:
     evaluated: int = -1  # the last step that was measured
     seconds: float = 0.0  # spent before this process took over
     resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
-    places: list[dict[str, str]] = field(default_factory=list)  # device, machine and library of each that took part
+    places: list[dict[str, str]] = field(default_factory=list)  # device, machine and libraries of each that took part
 
     @classmethod
-    def start(cls, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training:
-        """At step 0."""
+    def start(
+        cls, experiment: Experiment, device: torch.device, dtype: torch.dtype, library: str | None = None
+    ) -> Training:
+        """At step 0; ``library`` is that of its products so far, if there were any."""
         runs = experiment.runs
         curves = Curves(experiment.schedule.steps(runs[0].steps), len(runs))
         state = State.start(runs, device, dtype)
-        return cls(experiment, state, curves, np.zeros(len(runs), np.int64), places=[_place(device)])
+        library = products.choose(state.gradients, device.type, experiment.precision, library)
+        return cls(experiment, state, curves, np.zeros(len(runs), np.int64), places=[_place(device, library)])
 
     @property
     def last(self) -> int:
@@ -170,7 +160,8 @@ class Training:
                 break
         else:
             return None
-        training = cls.start(experiment, device, dtype)
+        places = [{"products": products.DEFAULT, **place} for place in found["places"]]  # which earlier ones left out
+        training = cls.start(experiment, device, dtype, places[-1]["products"])
         state, curves = training.state, training.curves
         state.keep(found["members"])
         state.step = found["step"]
@@ -185,7 +176,7 @@ class Training:
         curves.reached = {name: times.numpy().copy() for name, times in found.get("reached", {}).items()}
         training.streak = np.array(found["streak"])
         training.evaluated, training.seconds = found["evaluated"], found["seconds"]
-        training.places = [*found["places"], *training.places]
+        training.places = [*places, *training.places]
         before, here = training.places[-2:]
         changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
         if changes:
@@ -208,10 +199,10 @@ def _unpack(packed: bytes) -> dict[str, Any]:
     return found
 
 
-def _place(device: torch.device) -> dict[str, str]:
-    """What decides rounding: the same three, the same bits."""
+def _place(device: torch.device, library: str) -> dict[str, str]:
+    """What decides rounding: the same four, the same bits."""
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else records.processor()
-    return {"device": device.type, "machine": machine, "torch": str(torch.__version__)}
+    return {"device": device.type, "machine": machine, "torch": str(torch.__version__), "products": library}
 
 
 def _say(line: str) -> None:
@@ -247,7 +238,10 @@ def train(
     training = found or Training.start(experiment, *where)
 
     numbers: dict[str, float] = {}
-    with products(experiment.precision):
+    library = training.places[-1]["products"]
+    if experiment.precision == "fast" and library not in products.ROUNDING:
+        _say(f"{experiment.name}: nothing here rounds its products, so that they are in full float32 (and no faster)")
+    with products.using(library):
         while True:
             if training.due():
                 numbers = training.evaluate() or numbers

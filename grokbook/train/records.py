@@ -31,6 +31,8 @@ ROOT = Path(grokbook.__file__).resolve().parent.parent
 # Snapshots of weights are drawn, not trained on: 11 bits of mantissa (three decimal digits) halve a file.
 SNAPSHOT_BITS = 11
 
+PLACE = ("device", "machine", "torch", "products")  # what decides rounding; the last is the library of products
+
 FULL_DISK_SECONDS = 10.0  # between two tries to write to a full disk
 
 UNITS = {
@@ -106,15 +108,19 @@ def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[
         bare, "run", join="outer", data_vars="all", coords="minimal", compat="override", combine_attrs="drop"
     )
     data = data.sortby("step").isel(run=order)
-    first = parts[0].attrs
-    provenance = {key: first[key] for key in ("device", "machine", "torch")}
-    for key in provenance:
-        provenance[key] = ", ".join(sorted({one for part in parts for one in str(part.attrs[key]).split(", ")}))
+    provenance: dict[str, Any] = {
+        key: ", ".join(sorted({one for part in parts for one in place_of(part)[key].split(", ")})) for key in PLACE
+    }
     provenance["wall_seconds"] = float(sum(part.attrs["wall_seconds"] for part in parts))
     provenance["started_at"] = min(part.attrs["started_at"] for part in parts)
     provenance["resumed_at"] = "; ".join(sorted({part.attrs["resumed_at"] for part in parts}))
     variables = {str(name): (variable.dims, variable.values) for name, variable in data.data_vars.items()}
     return assemble(experiment, data.step.values, variables, provenance)
+
+
+def place_of(record: xr.Dataset) -> dict[str, str]:
+    """What decided the rounding of a record's numbers; records that name no library were made with the default."""
+    return {key: str({"products": "default", **record.attrs}[key]) for key in PLACE}
 
 
 def save(record: xr.Dataset, path: Path) -> None:

@@ -246,7 +246,9 @@ def _train(
             if count > 1 or device == "cuda":
                 stack.enter_context(turn())
             gpus = here if device == "cuda" else None
-            executor = stack.enter_context(Processes(count, gpus) if count > 1 else ThisProcess())
+            # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
+            own = count > 1 or experiment.precision == "fast"
+            executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
         stack.enter_context(Progress(experiment, shards, folder))
         failures = run_shards(executor, todo, folder, device)
     if failures:

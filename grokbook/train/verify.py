@@ -129,10 +129,8 @@ def verify(
             workers=workers,
             scheduler=scheduler,
         )
-    keys = ("device", "machine", "torch", "numpy")
-    apart = [
-        f"{stored.attrs[key]} there, {again.attrs[key]} here" for key in keys if stored.attrs[key] != again.attrs[key]
-    ]
+    there, here = ({**records.place_of(one), "numpy": one.attrs["numpy"]} for one in (stored, again))
+    apart = [f"{key} {there[key]} there, {here[key]} here" for key in there if there[key] != here[key]]
     alike = [
         [j for j, other in enumerate(experiment.runs) if _condition(other) == _condition(run)]
         for run in experiment.runs
