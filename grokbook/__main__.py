@@ -138,6 +138,23 @@ def _train(experiment: Any, arguments: argparse.Namespace) -> None:
     print(f"The record: {record.encoding.get('source') or arguments.out or runner.status(experiment).path}")
 
 
+def queue_(arguments: argparse.Namespace) -> None:
+    """what is worth training next, and for how long; --run trains it, in legs of any length"""
+    from grokbook.train import queue, records, runner
+
+    parameters.check_device(arguments.device)
+    try:
+        found = queue.entries()
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    todo = queue.Queue(found, arguments.out or records.ROOT / "results", runner.choose_device(arguments.device))
+    if not arguments.run:
+        show(todo.rows())
+        return
+    os.nice(19)
+    todo.run(arguments.minutes, arguments.cores)
+
+
 def run(arguments: argparse.Namespace) -> None:
     """execute and render one chapter with other parameters"""
     from grokbook.book import build as book
@@ -386,6 +403,13 @@ def parser() -> Parser:
     reduced(made)
     workers(made)
     made.add_argument("--block", type=positive, metavar="N", help="members trained side by side in one process")
+
+    made = command("queue", queue_, "grokbook queue --run --minutes 9 --cores 1")
+    made.add_argument("--run", action="store_true", help="train, the best value for the time first")
+    made.add_argument("--minutes", type=positive, metavar="N", help="how long (default: to the end)")
+    made.add_argument("--cores", type=positive, metavar="N", help="processes (default: one per core or per GPU)")
+    made.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: results)")
+    device(made)
 
     made = command("run", run, "grokbook run gromov -p p=59 width=1024")
     made.add_argument("chapter", metavar="CHAPTER")

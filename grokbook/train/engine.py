@@ -216,6 +216,7 @@ def train(
     dtype: str = "float32",
     checkpoint: Path | None = None,
     report: Report | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> xr.Dataset:
     """Train the runs of one stack side by side and return what was measured.
 
@@ -228,6 +229,7 @@ def train(
         checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
         report: called about once a second with the step and the latest mean losses and accuracies, and how many
             ``members`` are still in training.
+        stop: asked between steps; once it is so, a checkpoint is written and KeyboardInterrupt raised.
 
     Returns:
         A record (see ``grokbook.train.records``) with dimensions ``run``, ``step`` and, where asked for, ``snapshot``.
@@ -252,9 +254,11 @@ def train(
                 report(training.state.step, {**numbers, "members": len(training.state.members)})
                 reported = now
             patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
-            if checkpoint and now - saved >= patience:
+            if checkpoint and (now - saved >= patience or stop()):
                 training.save(checkpoint, time.time() - started)
                 saved = now
+                if stop():
+                    raise KeyboardInterrupt
             training.state.update()
 
     return _record(training, training.seconds + time.time() - started, started)

@@ -27,7 +27,7 @@ import xarray as xr
 from grokbook.train import records
 from grokbook.train.experiment import Experiment
 from grokbook.train.progress import Progress, cost_of, part_of
-from grokbook.train.workers import Processes, ThisProcess, TrainingFailed, cluster, cores, settle, turn
+from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, cluster, cores, settle, turn
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
@@ -201,7 +201,7 @@ def train(
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
         raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
-    folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
+    folder = parts_folder(experiment, out)
     folder.mkdir(parents=True, exist_ok=True)
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     with _alone(experiment, folder) as another_did:
@@ -213,6 +213,11 @@ def train(
             for emptied in (folder, *folder.parents[:2]):
                 emptied.rmdir()
     return records.load(path)
+
+
+def parts_folder(experiment: Experiment, out: Path | None) -> Path:
+    """Where the parts of a training on its way lie, by the folder its record goes to."""
+    return (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
 
 
 def _train(
@@ -295,7 +300,9 @@ def run_shards(
     """Have an executor train shards; those whose part is not in the folder in the end, and why."""
     futures = {executor.submit(train_shard, shard, str(part_of(shard, folder)), device): shard for shard in shards}
     try:
-        wait(futures)
+        while wait(futures, timeout=1.0).not_done:
+            if STOP.is_set():
+                raise KeyboardInterrupt
     except BaseException:
         if isinstance(executor, Processes):
             executor.terminate()
@@ -345,7 +352,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
             heartbeat.write_text(json.dumps({"step": step, "rate": rate, **numbers}))
 
     try:
-        record = engine.train(shard, device=device, checkpoint=checkpoint, report=beat)
+        record = engine.train(shard, device=device, checkpoint=checkpoint, report=beat, stop=STOP.is_set)
         records.patiently(lambda: records.save(record, part))
     except Exception:
         with contextlib.suppress(OSError):

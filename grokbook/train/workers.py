@@ -8,6 +8,7 @@ import fcntl
 import itertools
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
 CONNECT_SECONDS = 10.0  # to a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 LARGEST_KEPT = 2**25  # bytes of a freed array that the process keeps; glibc takes no more
+STOP = threading.Event()  # set, trainings of this process write a checkpoint after the step they are at, and end
 
 
 class TrainingFailed(Exception):
@@ -78,7 +80,7 @@ class Processes(ThreadPoolExecutor):
         raise ChildProcessError(f"its process died {TRIES} times{hint}")
 
     def terminate(self) -> None:
-        """End the processes where they are; their checkpoints stay."""
+        """Have the processes write a checkpoint and end."""
         self.ending = True
         super().shutdown(wait=False, cancel_futures=True)
         for pool in list(self.pools.values()):
@@ -93,7 +95,12 @@ class Processes(ThreadPoolExecutor):
 
 
 def begin_worker(number: int) -> None:
-    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
+    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint.
+
+    Ctrl-C reaches every process of a terminal: that which asked then asks them to stop.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: STOP.set())
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
     end_with_parent()
@@ -123,6 +130,21 @@ def settle(threads: int) -> None:
     if keep := getattr(ctypes.CDLL(None), "mallopt", None):
         keep(M_MMAP_THRESHOLD, LARGEST_KEPT)
         keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
+
+
+@contextlib.contextmanager
+def until(minutes: float | None) -> Iterator[None]:
+    """While it lasts, and at most so long, trainings go on; a signal to end stops them with a checkpoint too."""
+    signals = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(one, lambda *_: STOP.set()) for one in signals]
+    signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
+        STOP.clear()
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from grokbook.tasks import ModularTask
 from grokbook.train import runner, workers
 from grokbook.train.experiment import Experiment, Run, Schedule
 
-COMMANDS = ("list", "train", "run", "book", "figures", "status", "verify")
+COMMANDS = ("list", "train", "queue", "run", "book", "figures", "status", "verify")
 
 
 def ask(*arguments: str, cwd: Path = book.ROOT) -> subprocess.CompletedProcess:

@@ -453,7 +453,10 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "width_shared": (lambda: width_shared(31, (32, 128), 0.5, seeds=2, steps=10_000),),
     "width_ceiling": (lambda: width_ceiling(31, (32, 64, 128, 256), 0.5, seeds=1, steps=10_000),),
     "width_boundary": (lambda: width_boundary(31, (32, 64, 128, 256), 0.7, seeds=1, steps=10_000),),
-    "operations": (lambda: operations(43, d_model=64, train_fraction=0.7, seeds=1, steps=10_000),),
+    "operations": (
+        lambda: operations(seeds=1),
+        lambda: operations(43, d_model=64, train_fraction=0.7, seeds=1, steps=10_000),
+    ),
     "positions": (lambda: positions(31, (64, 128, 256), 0.8, seeds=3, steps=(6_000, 4_000, 3_000)),),
     "seeds_apart": (lambda: seeds_apart(47, 64, 0.5, seeds=4, fixed=4, steps=2_500),),
     "diameters": (lambda: diameters(47, 128, 0.7, steps=10_000),),

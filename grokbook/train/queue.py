@@ -1,0 +1,180 @@
+"""The queue: what is worth training next, from ``results/queue.json``, and legs of any length that work through it.
+
+An entry names an experiment, or by ``stand_in`` one of those that may stand in for it (its place in ``REDUCED``), or
+by ``parameters`` a variant; says why it matters; and has a priority, 1 before 2. Minutes are estimated from the
+operations of its steps, or on a GPU given where that is known better, and corrected by what trainings took here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from grokbook import catalogue
+from grokbook.chapters import CHAPTERS
+from grokbook.train import planning, records, runner, workers
+from grokbook.train.experiment import Experiment
+
+PATH = records.ROOT / "results" / "queue.json"
+
+# Before anything was measured: a core, and a GPU that takes all members of a shape at once.
+MACHINES = {"cpu": planning.Machine("core", 50e9), "cuda": planning.Machine("GPU", 12e12, 1e-3, None)}
+LONGEST = {"cpu": 24 * 60.0, "cuda": float("inf")}  # minutes; what takes longer waits for a GPU
+KEYS = {"experiment", "stand_in", "parameters", "why", "priority", "gpu_minutes"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One training that is worth its time.
+
+    Args:
+        experiment: what is trained.
+        full: the experiment at its figure's settings, which makes a stand-in idle.
+        why: what its record decides.
+        priority: 1 comes before 2.
+        gpu_minutes: what it takes on a GPU, where that is not to be estimated.
+    """
+
+    experiment: Experiment
+    full: Experiment
+    why: str
+    priority: int
+    gpu_minutes: float | None = None
+
+    @cached_property
+    def shards(self) -> list[Experiment]:
+        """One of each shape."""
+        return [self.experiment.select(place) for place in self.experiment.shards()]
+
+    def minutes(self, device: str) -> float:
+        """What it takes on one core, or on one GPU, if no member leaves early."""
+        if device == "cuda" and self.gpu_minutes:
+            return self.gpu_minutes
+        return sum(map(MACHINES[device].seconds, self.shards)) / 60
+
+    def is_done(self, out: Path) -> bool:
+        """Whether its record, or that of the full experiment, is among the committed ones or in a folder."""
+        asked = (self.experiment,) if self.experiment.scale == "full" else (self.experiment, self.full)
+        return any(_is_there(one, folder) for one in asked for folder in (None, out))
+
+    def is_begun(self, out: Path) -> bool:
+        """Whether a leg has left something of it in the folder."""
+        return any(runner.parts_folder(self.experiment, out).glob("part-*"))
+
+
+def entries(path: Path | None = None) -> list[Entry]:
+    """The committed queue.
+
+    Raises:
+        ValueError: an entry that nothing can be made of; the message names it.
+    """
+    found = []
+    for place, given in enumerate(json.loads((path or PATH).read_text())):
+        try:
+            found.append(_entry(given))
+        except (LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{(path or PATH).name}, entry {place} ({given.get('experiment')}): {error}") from None
+    return found
+
+
+def _entry(given: dict[str, Any]) -> Entry:
+    if unknown := given.keys() - KEYS:
+        raise ValueError(f"{', '.join(sorted(unknown))}: known are {', '.join(sorted(KEYS))}")
+    chapter, _, name = given["experiment"].partition("/")
+    if chapter not in CHAPTERS:
+        raise ValueError(f"no chapter {chapter!r}; there is {', '.join(CHAPTERS)}")
+    module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
+    factory: Callable[..., Experiment] = module.EXPERIMENTS[name]
+    parameters = given.get("parameters", {})
+    inspect.signature(factory).bind(**parameters)
+    experiment = factory(**parameters)
+    if "stand_in" in given:
+        experiment = catalogue.reduced(module.REDUCED[name][given["stand_in"]]())
+    return Entry(experiment, factory(), given["why"], given["priority"], given.get("gpu_minutes"))
+
+
+def _is_there(experiment: Experiment, folder: Path | None) -> bool:
+    try:
+        records.belongs(experiment, records.stored_path(experiment, folder))
+    except (FileNotFoundError, LookupError, records.DamagedRecord):
+        return False
+    return True
+
+
+class Queue:
+    """What of the entries is to be trained on a device, into a folder."""
+
+    def __init__(self, found: Sequence[Entry], out: Path, device: str) -> None:
+        self.out, self.device = out, device
+        self.state = out / ".queue.json"  # how long trainings took here, against their estimates, by device and chapter
+        self.ratios: dict[str, float] = json.loads(self.state.read_text()) if self.state.exists() else {}
+        # Of one priority what is begun, then what is soonest done: a record counts only when it is whole.
+        self.waiting = sorted(
+            (one for one in found if not one.is_done(out)),
+            key=lambda one: (one.priority, not one.is_begun(out), self.minutes(one)),
+        )
+
+    def minutes(self, entry: Entry, device: str | None = None) -> float:
+        """The estimate for an entry, corrected."""
+        device = device or self.device
+        return entry.minutes(device) * self.ratios.get(self._key(entry, device), 1.0)
+
+    @staticmethod
+    def _key(entry: Entry, device: str) -> str:
+        return f"{device} {entry.experiment.name.partition('/')[0]}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """A table for people."""
+        head = ("priority", "experiment", "core min", "GPU min", "why")
+        return [head] + [
+            (str(one.priority), title(one), *(f"{self.minutes(one, on):,.0f}" for on in ("cpu", "cuda")), one.why)
+            for one in self.waiting
+        ]
+
+    def run(self, minutes: float | None = None, cores: int | None = None) -> int:
+        """Train one entry after the other; how many records were finished.
+
+        After ``minutes``, or at SIGTERM or Ctrl-C, trainings write a checkpoint and end: the same call goes on.
+        """
+        finished, failed = 0, 0
+        todo = [one for one in self.waiting if self.minutes(one) <= LONGEST[self.device]]
+        with workers.until(minutes):
+            for entry in todo:
+                if workers.STOP.is_set():
+                    break
+                _say(f"{title(entry)}, about {self.minutes(entry):,.0f} minutes; {entry.why}")
+                try:
+                    record = runner.train(entry.experiment, device=self.device, out=self.out, workers=cores)
+                except KeyboardInterrupt:
+                    break
+                except workers.TrainingFailed as error:
+                    failed += 1
+                    _say(str(error))
+                    continue
+                finished += 1
+                took = record.attrs["wall_seconds"] / 60
+                self.ratios[self._key(entry, self.device)] = took / entry.minutes(self.device)
+                records.write_whole(self.state, json.dumps(self.ratios).encode())
+                _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
+        left = len(todo) - finished - failed
+        _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))
+        return finished
+
+
+def title(entry: Entry) -> str:
+    """An entry's name, with what it has fewer of."""
+    experiment = entry.experiment
+    how = "" if experiment.hash == entry.full.hash else f" ({len(experiment.runs)} of {len(entry.full.runs)} runs)"
+    return experiment.name + how
+
+
+def _say(line: str) -> None:
+    print(f"grokbook: {time.strftime('%H:%M')} {line}", file=sys.stderr, flush=True)

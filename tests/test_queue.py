@@ -1,0 +1,124 @@
+"""The queue: what comes first, what is refused, and legs that add up to one training."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from grokbook import __main__ as command_line
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import SGD
+from grokbook.tasks import ModularTask
+from grokbook.train import engine, queue, records, workers
+from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.queue import Entry, Queue
+
+
+def experiment(name="test/one", steps=20, seeds=1, scale="full"):
+    task, model = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8)
+    runs = tuple(Run(task, model, SGD(0.1), steps, seed) for seed in range(seeds))
+    return Experiment(name, runs, Schedule(log=5), scale=scale)
+
+
+def entry(name="test/one", priority=1, **sizes):
+    one = experiment(name, **sizes)
+    return Entry(one, one, "to see", priority)
+
+
+def names(todo):
+    return [one.experiment.name for one in todo.waiting]
+
+
+def test_every_committed_entry_is_an_experiment_whose_cost_is_known():
+    found = queue.entries()
+    assert len({one.experiment.hash for one in found}) == len(found) > 20
+    for one in found:
+        assert one.why and one.priority > 0 and one.minutes("cpu") > one.minutes("cuda") / 60 > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"experiment": "gu/bass"}, "bass"),
+        ({"experiment": "go/base"}, "no chapter 'go'"),
+        ({"experiment": "gu/base", "parameters": {"pp": 5}}, "'pp'"),
+        ({"experiment": "gu/base", "parameters": {"seeds": 0}}, "at least one run"),
+        ({"experiment": "gu/base", "stand_in": 9}, "index out of range"),
+        ({"experiment": "gu/base", "standin": 0}, "standin"),
+    ],
+)
+def test_an_entry_that_means_nothing_is_refused_in_one_line(given, words, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "queue.json"
+    path.write_text(json.dumps([given | {"why": "", "priority": 1}]))
+    monkeypatch.setattr(queue, "PATH", path)
+    assert command_line.main(["queue"]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1 and "entry 0" in told and words in told
+
+
+def test_first_comes_priority_then_what_is_begun_then_what_is_soonest_done(tmp_path):
+    found = [
+        entry("test/later", 2, steps=5),
+        entry("test/long", steps=30),
+        entry("test/short", steps=10),
+        entry("test/begun", steps=40),
+    ]
+    (tmp_path / ".parts/test/begun").mkdir(parents=True)
+    (tmp_path / ".parts/test/begun/part-0.checkpoint").touch()
+    assert names(Queue(found, tmp_path, "cpu")) == ["test/begun", "test/short", "test/long", "test/later"]
+
+
+def test_what_has_a_record_is_left_out_and_so_is_a_stand_in_for_it(tmp_path):
+    full, small = experiment(seeds=2), experiment(scale="reduced")
+    found = [Entry(full, full, "", 1), Entry(small, full, "", 2)]
+    assert len(Queue(found, tmp_path, "cpu").waiting) == 2
+    assert Queue(found[:1], tmp_path, "cpu").run(cores=1) == 1
+    assert names(Queue(found, tmp_path, "cpu")) == []
+
+
+def test_an_estimate_follows_what_the_chapter_took_here(tmp_path):
+    one, other = entry(), entry("test/other", 2)
+    estimate = other.minutes("cpu")
+    Queue([one], tmp_path, "cpu").run(cores=1)
+    took = records.load(tmp_path / "test/one.nc").attrs["wall_seconds"] / 60
+    assert Queue([other], tmp_path, "cpu").minutes(other) == pytest.approx(estimate * took / one.minutes("cpu"))
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path):
+    runs = [experiment(steps=steps).runs[0] for steps in (4_000, 4_001)]  # two stacks
+    one = dataclasses.replace(experiment(), runs=tuple(runs))
+    todo = [Entry(one, one, "", 1), entry("test/next", 2)]
+    parts = tmp_path / ".parts/test/one"
+
+    def interrupt():
+        while not list(parts.glob("*.progress")):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    assert Queue(todo, tmp_path, "cpu").run(cores=cores) == 0
+    assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
+    assert Queue(todo, tmp_path, "cpu").run(cores=cores) == 2
+    record = records.load(tmp_path / "test/one.nc")
+    assert record.resumed_at.strip("[; ]")
+    for i, shard in enumerate((one.select([0]), one.select([1]))):
+        whole = engine.train(shard).train_loss.values[0]
+        ours = record.train_loss.values[i]
+        assert np.array_equal(ours[np.isfinite(ours)], whole.astype(np.float32))
+
+
+def test_a_leg_ends_after_its_minutes_and_says_what_is_left(tmp_path, capfd):
+    todo = [entry(steps=10_000_000)]
+    began = time.monotonic()
+    assert Queue(todo, tmp_path, "cpu").run(minutes=1 / 60, cores=1) == 0
+    assert time.monotonic() - began < 20
+    assert "0 records finished, 0 failed, 1 left; the same command goes on" in capfd.readouterr().err
+    assert list((tmp_path / ".parts/test/one").glob("*.checkpoint"))
