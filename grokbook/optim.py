@@ -2,16 +2,20 @@
 
 The recipes (``SGD``, ``Adam``, ``AdamW``) are frozen dataclasses; ``stepper`` turns one recipe per member into the
 object that updates a stack. The updates are those of ``torch.optim``, member by member, and a test holds them to it.
+
+All numbers of a stack lie in one (M, P) table, a member a row, and parameters are views of it: one call updates all.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from grokbook.lazy import torch
+from grokbook.streams import Stream, keys
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,13 +57,22 @@ class Adam:
 
 @dataclass(frozen=True)
 class AdamW:
-    """Adam with decoupled weight decay, as ``torch.optim.AdamW``."""
+    """Adam with decoupled weight decay, as ``torch.optim.AdamW``, and the variants of Power et al. (2022), A.1.2.
+
+    Args:
+        decay_to_start: weights decay towards what they were at the start instead of towards zero.
+        update_noise: standard deviation of normal noise on each entry of the update, before the learning rate.
+        weight_noise: standard deviation of normal noise on each weight wherever a gradient is taken.
+    """
 
     lr: float
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     groups: tuple[Group, ...] = ()
+    decay_to_start: bool | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
+    update_noise: float | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
+    weight_noise: float | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
 
 
@@ -74,6 +87,12 @@ class WarmAdamW(AdamW):
 
 
 Optimizer = SGD | Adam | AdamW
+VARIANTS = ("decay_to_start", "update_noise", "weight_noise")
+
+
+def kind(recipe: Optimizer) -> tuple[str, ...]:
+    """What members of one stack have in common: the class of their optimizer, and what it does besides."""
+    return (type(recipe).__name__, *(name for name in VARIANTS if getattr(recipe, name, None)))
 
 
 def settings(recipe: Optimizer, name: str) -> tuple[float, float]:
@@ -101,98 +120,163 @@ SETTINGS: dict[str, Callable[[Any, str], float]] = {
     "beta2": lambda recipe, name: getattr(recipe, "betas", (0.0, 0.0))[1],
     "eps": lambda recipe, name: getattr(recipe, "eps", 0.0),
     "warmup": lambda recipe, name: getattr(recipe, "warmup", 0),
+    "update_noise": lambda recipe, name: getattr(recipe, "update_noise", None) or 0.0,
+    "weight_noise": lambda recipe, name: getattr(recipe, "weight_noise", None) or 0.0,
 }
-
-
 SHARED = ("beta1", "beta2", "eps", "warmup")  # besides learning rate and weight decay, by those who step in one call
+AVERAGED = ("params", "mean", "square")  # what Adam's kernel works on
+LINE = 16  # every parameter of a member begins at a multiple of this many numbers: a line of the cache
 
 
 class Stepper:
     """Updates the params of M members in place from their gradients.
 
     Args:
-        recipes: one recipe per member, all of one class.
-        params: name -> (M, ...) tensors, updated in place.
+        recipes: one recipe per member, all of one ``kind``.
+        params: name -> (M, ...) tensors to start from; ``params`` of the stepper are what is updated.
+        seeds: one per member, which noise is drawn from.
     """
 
-    def __init__(self, recipes: Sequence[Optimizer], params: Params) -> None:
-        kinds = {type(recipe) for recipe in recipes}
+    def __init__(self, recipes: Sequence[Optimizer], params: Mapping[str, Tensor], seeds: Sequence[int] = ()) -> None:
+        kinds = {kind(recipe) for recipe in recipes}
         if len(kinds) != 1:
-            raise ValueError(
-                f"members of one stack need one class of optimizer, got {sorted(k.__name__ for k in kinds)}"
-            )
-        self.recipes, self.params = list(recipes), params
-        self.slots: dict[str, Params] = {
-            slot: {name: torch.zeros_like(value) for name, value in params.items()} for slot in self.slot_names()
+            told = sorted(" with ".join(one) for one in kinds)
+            raise ValueError(f"members of one stack need one class of optimizer, got {told}")
+        self.recipes = list(recipes)
+        self.does = kinds.pop()
+        self.shapes = {name: tuple(value.shape[1:]) for name, value in params.items()}
+        self.begins, size = {}, 0
+        for name, shape in self.shapes.items():
+            self.begins[name] = size
+            size += -(-prod(shape) // LINE) * LINE
+        like = next(iter(params.values()))
+        self.tables = {"params": like.new_zeros(len(recipes), size)}
+        for name, value in self.views("params").items():
+            value.copy_(params[name])
+        self.tables |= {slot: torch.zeros_like(self.tables["params"]) for slot in self.slot_names()}
+        if "decay_to_start" in self.does:
+            self.tables["start"] = self.tables["params"].clone()
+        self.keys = {
+            name: torch.from_numpy(keys(seeds, name)).to(like.device) for name in VARIANTS[1:] if name in self.does
         }
-        # On the device once, for a step must not wait for the host: setting -> parameter -> (M, 1, ...).
-        self.settings = {
-            setting: {
-                name: value.new_tensor([read(one, name) for one in self.recipes]).view(-1, *[1] * (value.ndim - 1))
-                for name, value in params.items()
-            }
-            for setting, read in SETTINGS.items()
-        }
+        self._settle()
 
     def slot_names(self) -> tuple[str, ...]:
         """Names of the running averages that a member carries."""
         raise NotImplementedError
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
-        """Update number ``count`` (from 1); a tensor on the device where the step is captured as a graph."""
+        """Update number ``count`` (from 1); a float64 on the device where the step is captured as a graph."""
         raise NotImplementedError
+
+    def perturbed(self, count: int | Tensor) -> Params:
+        """The params that the gradient of update number ``count`` is taken at: with weight noise, if there is any."""
+        if "weight_noise" not in self.does:
+            return self.params
+        table = self.tables["params"]
+        noise = Stream(self.keys["weight_noise"], count).normal(table.shape[1:], table)
+        return self._views_of(noise.mul_(self.settings["weight_noise"]).add_(table))
 
     def keep(self, members: Sequence[int]) -> None:
         """Go on with these members only, by position in the stack; the others' numbers are dropped."""
         index = list(members)
         self.recipes = [self.recipes[i] for i in index]
-        for table in (self.params, *self.slots.values(), *self.settings.values()):
-            for name in table:
-                table[name] = table[name][index]
+        for tables in (self.tables, self.keys):
+            for name, table in tables.items():
+                tables[name] = table[index]
+        self._settle()
 
+    def views(self, table: str) -> Params:
+        """A table, the weights or a running average, by name of parameter: (M, ...) each."""
+        return self._views_of(self.tables[table])
 
-def _momentum(recipe: Any) -> float:
-    return float(recipe.momentum)
+    @property
+    def slots(self) -> dict[str, Params]:
+        """All that a member carries besides its weights."""
+        return {name: self.views(name) for name in self.tables if name != "params"}
+
+    def _views_of(self, table: Tensor) -> Params:
+        found = {}
+        for name, shape in self.shapes.items():
+            begin = self.begins[name]
+            found[name] = table[:, begin : begin + prod(shape)].unflatten(1, shape) if shape else table[:, begin]
+        return found
+
+    def _settle(self) -> None:
+        """What follows from who is here. On the device once, for a step must not wait for the host."""
+        self.params = self.views("params")
+        self.gradient = torch.zeros_like(self.tables["params"])
+        ends = [*list(self.begins.values())[1:], self.gradient.shape[1]]
+        self.padding = {
+            name: self.gradient.new_zeros(len(self.recipes), end - self.begins[name] - prod(shape))
+            for (name, shape), end in zip(self.shapes.items(), ends, strict=True)
+        }
+        self.settings = {setting: self._setting(read, ends) for setting, read in SETTINGS.items()}
+
+    def _setting(self, read: Callable[[Any, str], float], ends: Sequence[int]) -> Any:
+        """A setting of all numbers: one, (M, 1) where members differ, (M, P) where their parameters do."""
+        rows = [[read(recipe, name) for name in self.shapes] for recipe in self.recipes]
+        if len({one for row in rows for one in row}) < 2:
+            return rows[0][0] if rows else 0.0
+        if all(len(set(row)) == 1 for row in rows):
+            return self.gradient.new_tensor([row[:1] for row in rows])
+        sizes = torch.tensor([end - begin for begin, end in zip(self.begins.values(), ends, strict=True)])
+        return self.gradient.new_tensor(rows).repeat_interleave(sizes.to(self.gradient.device), 1)
+
+    def gathered(self, gradients: Params) -> Tensor:
+        """Gradients by name as one table (M, P), always in the same memory."""
+        rows = [(gradients[name].reshape(len(padding), -1), padding) for name, padding in self.padding.items()]
+        return torch.cat([part for pair in rows for part in pair if part.shape[1]], 1, out=self.gradient)
 
 
 class _SGD(Stepper):
     def slot_names(self) -> tuple[str, ...]:
-        return ("velocity",) if any(_momentum(recipe) for recipe in self.recipes) else ()
+        return ("velocity",) if any(SETTINGS["momentum"](recipe, "") for recipe in self.recipes) else ()
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
-        for name, value in self.params.items():
-            update = gradients[name]
-            if any(settings(recipe, name)[1] for recipe in self.recipes):
-                update = update + self.settings["weight_decay"][name] * value
-            if "velocity" in self.slots:
-                velocity = self.slots["velocity"][name]
-                update = velocity.mul_(self.settings["momentum"][name]).add_(update)
-            value.sub_(self.settings["lr"][name] * update)
+        update, table = self.gathered(gradients), self.tables["params"]
+        lr, decay, momentum, *_ = self.settings.values()
+        if not isinstance(decay, float) or decay:
+            update = update.add_(decay * table)
+        if "velocity" in self.tables:
+            update = self.tables["velocity"].mul_(momentum).add_(update)
+        table.sub_(lr * update)
 
 
 class _Adam(Stepper):
-    def __init__(self, recipes: Sequence[Optimizer], params: Params) -> None:
-        super().__init__(recipes, params)
-        self._parts: list[tuple[Any, ...]] = []
-
-    def keep(self, members: Sequence[int]) -> None:
-        super().keep(members)
-        self._parts = []
-
     def slot_names(self) -> tuple[str, ...]:
         return ("mean", "square")
 
+    def _settle(self) -> None:
+        super()._settle()
+        self._parts = self._parts_of()
+
     def step(self, gradients: Params, count: int | Tensor) -> None:
+        table = self.tables["params"]
+        if "decay_to_start" in self.does:
+            table.add_(self._rate(count) * self.settings["weight_decay"] * (self.tables["start"] - table))
         if isinstance(count, int):
             self._step_fused(gradients, count)
         else:
-            self._step_broadcast(gradients, count)
+            self._step_broadcast(self.gathered(gradients), count)
+        if "update_noise" in self.does:
+            noise = Stream(self.keys["update_noise"], count).normal(table.shape[1:], table)
+            table.sub_(noise.mul_(self.settings["update_noise"] * self._rate(count)))
+
+    def _rate(self, count: int | Tensor) -> Any:
+        """The learning rate, which may rise to what it is."""
+        lr = self.settings["lr"]
+        if not isinstance(self.recipes[0], WarmAdamW):
+            return lr
+        done = torch.as_tensor(count - 1, dtype=torch.float64, device=self.gradient.device)
+        return lr * (done / self.settings["warmup"]).clamp(max=1)
 
     def _step_fused(self, gradients: Params, count: int) -> None:
-        """One pass over memory per parameter: on a CPU five times as fast as the formula written out."""
+        """One pass over memory per parameter: on a CPU five times as fast as the formula written out.
+
+        Parameters one by one: at the end of each the kernel rounds otherwise, and records hold what came of that.
+        """
         fused = torch._fused_adamw_ if isinstance(self.recipes[0], AdamW) else torch._fused_adam_
-        if not self._parts:
-            self._parts = self._parts_of()
         # The fused kernel reads memory in order and is silently wrong for a transposed gradient.
         by_member = {name: gradient.contiguous().unbind() for name, gradient in gradients.items()}
         step = torch.tensor(float(count))
@@ -207,7 +291,7 @@ class _Adam(Stepper):
                 lr=lr * warmth(recipe, count),
                 beta1=recipe.betas[0],
                 beta2=recipe.betas[1],
-                weight_decay=weight_decay,
+                weight_decay=0.0 if "decay_to_start" in self.does else weight_decay,
                 eps=recipe.eps,
                 amsgrad=False,
                 maximize=False,
@@ -220,10 +304,9 @@ class _Adam(Stepper):
         """
         alike: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
         for member, recipe in enumerate(self.recipes):
-            for name in self.params:
+            for name in self.shapes:
                 alike[settings(recipe, name), *(SETTINGS[one](recipe, name) for one in SHARED)].append((member, name))
-        tables = (self.params, self.slots["mean"], self.slots["square"])
-        views = [{name: table[name].detach().unbind() for name in table} for table in tables]
+        views = [{name: value.unbind() for name, value in self.views(table).items()} for table in AVERAGED]
         return [
             (
                 self.recipes[places[0][0]],
@@ -234,24 +317,22 @@ class _Adam(Stepper):
             for (pair, *_), places in alike.items()
         ]
 
-    def _step_broadcast(self, gradients: Params, count: int | Tensor) -> None:
+    def _step_broadcast(self, gradient: Tensor, count: Tensor) -> None:
         """The formula written out for all members at once, without a word from the host."""
-        decoupled = isinstance(self.recipes[0], AdamW)
-        for name, value in self.params.items():
-            lr, decay, _, beta1, beta2, eps, warmup = (self.settings[setting][name] for setting in SETTINGS)
-            lr = torch.where(warmup > 0, lr * ((count - 1) / warmup).clamp(max=1), lr)
-            gradient = gradients[name]
-            if decoupled:
-                value.mul_(1 - lr * decay)
-            else:
-                gradient = gradient + decay * value
-            mean = self.slots["mean"][name].mul_(beta1).add_((1 - beta1) * gradient)
-            square = self.slots["square"][name].mul_(beta2).add_((1 - beta2) * gradient * gradient)
-            denominator = (square / (1 - beta2**count)).sqrt_().add_(eps)
-            value.sub_(lr / (1 - beta1**count) * mean / denominator)
+        table, mean, square = (self.tables[name] for name in AVERAGED)
+        lr = self._rate(count)
+        _, decay, _, beta1, beta2, eps, *_ = self.settings.values()
+        if not isinstance(self.recipes[0], AdamW):
+            gradient = gradient.add_(decay * table)
+        elif "decay_to_start" not in self.does:
+            table.mul_(1 - lr * decay)
+        mean.lerp_(gradient, 1 - beta1)
+        square.lerp_(gradient * gradient, 1 - beta2)
+        denominator = (square / (1 - beta2**count)).sqrt_().add_(eps)
+        table.addcdiv_(mean * (lr / (1 - beta1**count)), denominator, value=-1)
 
 
-def stepper(recipes: Sequence[Optimizer], params: Mapping[str, Tensor]) -> Stepper:
-    """The updater of a stack of members, one recipe each, all of one class."""
-    kind = _SGD if isinstance(recipes[0], SGD) else _Adam
-    return kind(recipes, dict(params))
+def stepper(recipes: Sequence[Optimizer], params: Mapping[str, Tensor], seeds: Sequence[int] = ()) -> Stepper:
+    """The updater of a stack of members, one recipe each, all of one kind."""
+    make = _SGD if isinstance(recipes[0], SGD) else _Adam
+    return make(recipes, params, seeds)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.optim import Optimizer
+from grokbook.optim import Optimizer, kind
 
 # Raised when the engine's own arithmetic changes; a task, model or optimizer carries its own version.
 ENGINE_VERSION = 1
@@ -203,9 +203,8 @@ class Experiment:
             split = getattr(run.task, "split_fields", ("train_fraction",))
             table = {key: value for key, value in describe(run.task).items() if key not in split}
             size = run.task.train_size if getattr(run.model, "batch_norm", False) else None
-            kind = type(run.optimizer).__name__
-            batches = run.batch_size, run.last_batch
-            stacks[repr((table, describe(run.model), kind, run.steps, run.loss, *batches, size))].append(i)
+            others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
+            stacks[repr((table, describe(run.model), *others))].append(i)
         for members in stacks.values():
             size = block or len(members)
             for begin in range(0, len(members), size):

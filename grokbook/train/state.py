@@ -51,7 +51,7 @@ class State:
         with _single_precision():
             drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
-        optimizer = stepper([run.optimizer for run in runs], params)
+        optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
         return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype))
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,26 +78,25 @@ class State:
             self.drawn = self.step, size
         return self.drawn[1]
 
-    def gradients(self) -> Params:
-        """The gradient of each member's training loss over the next batch."""
+    def gradients(self, count: Tensor | None = None) -> Params:
+        """The gradient of each member's training loss over the next batch; ``count`` as in ``Stepper.step``."""
         run, (inputs, labels, weights) = self.runs[0], self.batch()
+        params = self.optimizer.perturbed(self.step + 1 if count is None else count)
         own = getattr(run.model, f"{run.loss}_gradients", None)
         if own and run.model.has_own_gradients and not inputs.is_cuda:
-            return own(self.params, inputs, labels, weights)
+            return own(params, inputs, labels, weights)
         if hasattr(run.model, "gradients"):
             wanted, targets = self.data.train_targets, self.data.targets
             if targets is not None and run.batch_size:
                 wanted = targets_of(labels, targets)
             of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
-            return run.model.gradients(self.params, inputs, of_loss)
-        params = {name: value.requires_grad_() for name, value in self.params.items()}
+            return run.model.gradients(params, inputs, of_loss)
+        params = {name: value.detach().requires_grad_() for name, value in params.items()}
         noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
         outputs = run.model(params, inputs, **noise)
         losses = (sample_losses(outputs, labels, run.loss, self.data.targets) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
         gradients = torch.autograd.grad(losses.sum(), list(params.values()))
-        for value in params.values():
-            value.requires_grad_(False)
         return dict(zip(params, gradients, strict=True))
 
     def update(self) -> None:
@@ -107,8 +106,8 @@ class State:
             self.replays[size] = self._advance
             if wants_graph(self):
                 if self.count is None:
-                    self.count = torch.tensor(1.0, device=self.data.labels.device)
-                self.replays[size] = capture(self._advance, [self.params, *self.optimizer.slots.values()])
+                    self.count = torch.ones((), dtype=torch.float64, device=self.data.labels.device)
+                self.replays[size] = capture(self._advance, list(self.optimizer.tables.values()))
         # All that changes from step to step, before what a graph replays.
         if self.count is not None:
             self.count.fill_(self.step + 1)
@@ -116,7 +115,7 @@ class State:
         self.step += 1
 
     def _advance(self) -> None:
-        self.optimizer.step(self.gradients(), self.step + 1 if self.count is None else self.count)
+        self.optimizer.step(self.gradients(self.count), self.step + 1 if self.count is None else self.count)
 
     def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
@@ -204,9 +203,9 @@ def wants_graph(state: State) -> bool:
     return state.data.labels.is_cuda and not getattr(state.runs[0].model, "dropout", 0)
 
 
-def capture(step: Callable[[], None], tables: Sequence[Params]) -> Callable[[], None]:
+def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:
     """A step as a CUDA graph. Warming up, which CUDA asks for, takes real steps: ``tables`` are put back after it."""
-    before = [{name: value.clone() for name, value in table.items()} for table in tables]
+    before = [table.clone() for table in tables]
     aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
@@ -217,8 +216,7 @@ def capture(step: Callable[[], None], tables: Sequence[Params]) -> Callable[[], 
     with torch.cuda.graph(graph):
         step()
     for table, kept in zip(tables, before, strict=True):
-        for name, value in table.items():
-            value.copy_(kept[name])
+        table.copy_(kept)
     replay: Callable[[], None] = graph.replay
     return replay
 
