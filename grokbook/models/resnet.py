@@ -86,6 +86,11 @@ class ResNet18:
         return cls(weights=str(file), weights_digest=digest, **sizes)
 
     @property
+    def buffers(self) -> tuple[str, ...]:
+        """Names of the running statistics."""
+        return tuple(name for name in self.shapes() if name.endswith(("running_mean", "running_var")))
+
+    @property
     def floats_per_sample(self) -> int:
         """Numbers that one image needs between the layers."""
         return int(64 * self.width) * math.ceil(self.size / 4) ** 2 * 24

@@ -10,6 +10,7 @@ one to three pixels by which the released drawing's larger polygons leak into th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -33,6 +34,19 @@ FAINTEST = 0.05  # two symbols must differ somewhere by this share of white
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
+def check(symbols: Sequence[int]) -> None:
+    """Refuse symbols that make no dictionary.
+
+    Raises:
+        ValueError: a symbol that is not 0 or 3 to 12, one that is there twice, or fewer than two.
+    """
+    for symbol in symbols:
+        if symbol not in DICTIONARY:
+            raise ValueError(f"symbol {symbol}: the dictionary holds 0 (blank) and 3 to 12 sides")
+    if len(set(symbols)) != len(symbols) or len(symbols) < 2:
+        raise ValueError(f"symbols = {symbols}: at least 2 different ones are needed")
+
+
 def radius_of(cell: int, drawing: Drawing) -> int:
     """Pixels from the centre of a glyph to its vertices in the drawing of 224 pixels.
 
@@ -52,8 +66,7 @@ def glyph(sides: int, radius: int = RADIUS) -> NDArray[np.bool_]:
     Raises:
         ValueError: a symbol outside the dictionary.
     """
-    if sides not in DICTIONARY:
-        raise ValueError(f"symbol {sides}: the dictionary holds 0 (blank) and 3 to 12 sides")
+    check((0, sides or 3))
     dark = np.zeros((CELL, CELL), bool)
     centre = np.full(2, CELL / 2)
     angles = 2 * math.pi * np.arange(sides) / max(sides, 1)
@@ -90,8 +103,7 @@ def patches(symbols: tuple[int, ...] = DICTIONARY, size: int = 224, drawing: Dra
     """
     if drawing not in get_args(Drawing):
         raise ValueError(f"drawing = {drawing!r}: choose one of {', '.join(get_args(Drawing))}")
-    if len(set(symbols)) != len(symbols) or len(symbols) < 2:
-        raise ValueError(f"symbols = {symbols}: at least 2 different ones are needed")
+    check(symbols)
     if size < 2 or size % 2:
         raise ValueError(f"size = {size}: an even number of pixels is needed")
     filters = _resampling(size)

@@ -127,14 +127,14 @@ def orbit_share(n: int, group: str | Iterable[Sequence[int]], train_size: int) -
     Raises:
         ValueError: an unknown group, or a training set that is empty or everything.
     """
-    N = _check(n, train_size)
+    N = check(n, train_size)
     missed = sum(size * many * _untouched(N, size, train_size) for size, many in orbit_sizes(n, group).items())
     return 1 - missed / (N - train_size)
 
 
 def unseen_label_share(symbols: Sequence[int], train_size: int) -> float:
     """Expected share of test pictures whose label no training picture carries: what nobody can know."""
-    N = _check(len(symbols), train_size)
+    N = check(len(symbols), train_size)
     counts = class_histogram(symbols).values()
     return sum(count * _untouched(N, count, train_size) for count in counts) / (N - train_size)
 
@@ -144,7 +144,12 @@ def _untouched(N: int, size: int, train_size: int) -> float:
     return math.prod((N - train_size - i) / (N - i) for i in range(size))
 
 
-def _check(n: int, train_size: int) -> int:
+def check(n: int, train_size: int) -> int:
+    """The number of pictures, n**4.
+
+    Raises:
+        ValueError: fewer than two symbols, or a training set that is empty or everything.
+    """
     if n < 2:
         raise ValueError(f"n = {n}: at least 2 symbols are needed")
     if not 0 < train_size < n**CELLS:

@@ -1,0 +1,88 @@
+"""The task, the network that draws for itself, and the measures of its answers, against slow independent versions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from grokbook.chapters.resnet import pictures, tasks
+from grokbook.models.resnet import ResNet18
+
+SMALL = tasks.ShapeSum((0, 3, 4), 20)
+
+
+def test_table_holds_every_picture_once_with_its_sum() -> None:
+    places, labels = SMALL.table()
+    assert [tuple(row) for row in places.tolist()] == list(itertools.product(range(3), repeat=4))
+    assert labels.tolist() == [sum((0, 3, 4)[k] for k in row) for row in places.tolist()]
+    assert SMALL.classes == 17 and tasks.ShapeSum().classes == 49
+
+
+def test_a_seed_trains_on_the_stated_number_of_pictures() -> None:
+    masks = [tasks.ShapeSum().in_train(seed) for seed in (0, 0, 1)]
+    assert masks[0].sum() == 3660 and (masks[0] == masks[1]).all() and (masks[0] != masks[2]).any()
+    assert tasks.steps_per_epoch(3660) == 19 and tasks.steps_per_epoch(600) == 3
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_network_sees_the_picture_of_the_symbols(channels: int) -> None:
+    sizes = {"classes": 17, "width": 0.125, "channels": channels, "size": 32}
+    net, plain = tasks.ShapeNet(**sizes, symbols=SMALL.symbols), ResNet18(**sizes)
+    params = {name: value[None].double() for name, value in net.init(torch.Generator().manual_seed(0)).items()}
+    places = torch.from_numpy(SMALL.table()[0][None, ::7])
+    grey = pictures.picture(places.numpy(), pictures.patches(SMALL.symbols, 32))
+    mean, deviation = ((np.mean(one),) if channels == 1 else one for one in (pictures.MEAN, pictures.DEVIATION))
+    images = np.stack([(grey - m) / d for m, d in zip(mean, deviation, strict=True)], 2)
+    expected = plain(params, torch.from_numpy(images).double())
+    assert expected.std() > 0.01
+    torch.testing.assert_close(net(params, places), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_errors_equal_a_loop_over_pictures() -> None:
+    generator = np.random.default_rng(3)
+    places, labels = SMALL.table()
+    given = labels + generator.integers(-2, 3, size=(2, 81))
+    in_train = np.stack([SMALL.in_train(seed) for seed in (0, 1)])
+    found = tasks.errors(SMALL, given, in_train)
+    for member in range(2):
+        answer = {tuple(row): int(given[member, k]) for k, row in enumerate(places.tolist())}
+        label = {tuple(row): int(labels[k]) for k, row in enumerate(places.tolist())}
+        trained = {tuple(row) for row, mine in zip(places.tolist(), in_train[member], strict=True) if mine}
+        test = [one for one in answer if one not in trained]
+        multisets = {tuple(sorted(one)) for one in trained}
+        seen = [one for one in test if tuple(sorted(one)) in multisets]
+        unseen = [one for one in test if tuple(sorted(one)) not in multisets]
+        expected = {
+            "within_one": np.mean([abs(answer[one] - label[one]) <= 1 for one in test]),
+            "signed_error": np.mean([answer[one] - label[one] for one in test]),
+            "accuracy_seen": np.mean([answer[one] == label[one] for one in seen]),
+            "accuracy_unseen": np.mean([answer[one] == label[one] for one in unseen]),
+            "swap_alike": np.mean([answer[a, b, d, c] == answer[a, b, c, d] for a, b, c, d in test if c != d]),
+            "swap_odd": np.mean([answer[b, a, c, d] == answer[a, b, c, d] for a, b, c, d in test if a != b]),
+        }
+        for name, value in expected.items():
+            assert found[name][member] == pytest.approx(value, abs=1e-12), name
+
+
+def test_accuracy_of_no_picture_is_missing() -> None:
+    task = tasks.ShapeSum((0, 3), 15)
+    found = tasks.errors(task, task.table()[1][None], task.in_train(0)[None])
+    assert np.isnan([found["accuracy_seen"], found["accuracy_unseen"]]).any()
+
+
+@pytest.mark.parametrize(
+    "make, told",
+    [
+        (lambda: tasks.ShapeSum((0, 2)), "symbol 2"),
+        (lambda: tasks.ShapeSum((0, 3, 3)), "different"),
+        (lambda: tasks.ShapeSum((0, 3), 16), "train_size = 16: between 1 and 15 of the 16"),
+        (lambda: tasks.ShapeNet(size=16), "too few pixels"),
+        (lambda: tasks.ShapeNet(drawing="by_hand"), "'by_hand'"),
+    ],
+)
+def test_impossible_settings_are_refused(make, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        make()
