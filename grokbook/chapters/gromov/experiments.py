@@ -146,7 +146,7 @@ def phase_controls(
 def data_fraction(
     p: int = 97,
     width: int = 500,
-    fractions: Sequence[float] = FRACTIONS,
+    fractions: Sequence[float] = (0.05, 0.1, *FRACTIONS),
     seeds: int = 3,
     gd_steps: int = 20_000,
     adam_steps: int = 3_000,
@@ -297,7 +297,7 @@ def regularisers(
 
 
 def critical_fraction(
-    moduli: Sequence[int] = (23, 47), width: int = 500, seeds: int = 5, steps: int = 3_000
+    moduli: Sequence[int] = (23, 47, 97), width: int = 500, seeds: int = 5, steps: int = 3_000
 ) -> Experiment:
     """How little data AdamW needs, against the modulus. A run ends when it has grokked."""
     return Experiment(
@@ -395,10 +395,10 @@ def attention_heads(
 # What may stand in where the full experiment has no record, the largest first.
 REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     "printed_scaling_plain": (lambda: printed_scaling_plain(53, 256),),
-    "data_fraction": (lambda: data_fraction(53, 256),),
+    "data_fraction": (lambda: data_fraction(53, 256, FRACTIONS),),
     "width_scaling": (lambda: width_scaling(seeds=2),),
     "polynomials": (lambda: polynomials(seeds=2),),
-    "polynomials_wide": (lambda: polynomials_wide(53, 1_000),),
+    "polynomials_wide": (lambda: polynomials_wide(seeds=1), lambda: polynomials_wide(53, 1_000)),
     "polynomials_without_decay": (lambda: polynomials_without_decay(53, 256),),
     "regularisers": (lambda: regularisers(seeds=2),),
 }

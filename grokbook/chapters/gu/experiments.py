@@ -450,7 +450,10 @@ REDUCED: dict[str, tuple[Callable[[], Experiment], ...]] = {
     ),
     "layers": (lambda: layers(31, 64, 0.8, seeds=1, steps=5_000),),
     "width_apart": (lambda: width_apart(31, 27, (32, 128), 0.7, seeds=3, steps=8_000),),
-    "width_shared": (lambda: width_shared(31, (32, 128), 0.5, seeds=2, steps=10_000),),
+    "width_shared": (
+        lambda: width_shared(seeds=1),
+        lambda: width_shared(31, (32, 128), 0.5, seeds=2, steps=10_000),
+    ),
     "width_ceiling": (lambda: width_ceiling(31, (32, 64, 128, 256), 0.5, seeds=1, steps=10_000),),
     "width_boundary": (lambda: width_boundary(31, (32, 64, 128, 256), 0.7, seeds=1, steps=10_000),),
     "operations": (
