@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from grokbook.lazy import torch
 from grokbook.train import products, records
+from grokbook.train.contract import optional
 from grokbook.train.curves import Curves
 from grokbook.train.experiment import Experiment
 from grokbook.train.state import State
@@ -297,4 +298,4 @@ def _axes(model: Any, name: str, count: int) -> list[str]:
     """Names for the dimensions of a kept array."""
     if "[" in name:
         return ["n", "m"]
-    return list(getattr(model, "axes", {}).get(name, [f"{name}_{axis}" for axis in range(count)]))
+    return list(optional(model, "axes").get(name, [f"{name}_{axis}" for axis in range(count)]))

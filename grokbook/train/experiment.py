@@ -9,12 +9,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.optim import Optimizer, kind
+from grokbook.train.contract import optional
 
 # Raised when the engine's own arithmetic changes; a task, model or optimizer carries its own version.
 ENGINE_VERSION = 1
@@ -22,27 +23,13 @@ ENGINE_VERSION = 1
 LOSSES = ("mse", "cross_entropy")
 
 
-class Task(Protocol):
-    """A labelled table and its split."""
-
-    def table(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Inputs (rows, ...) and labels (rows,)."""
-
-    def in_train(self, seed: int) -> NDArray[np.bool_]:
-        """Which rows a seed trains on, (rows,)."""
-
-    @property
-    def train_size(self) -> int:
-        """How many rows that is."""
-
-
 @dataclass(frozen=True)
 class Run:
     """The complete recipe of one member.
 
     Args:
-        task: what to learn; its split is drawn from ``seed``.
-        model: sizes of the network; its initial weights are drawn from ``seed``.
+        task: what to learn, a ``contract.Task``; its split is drawn from ``seed``.
+        model: sizes of the network, a ``contract.Model``; its initial weights are drawn from ``seed``.
         optimizer: ``SGD``, ``Adam`` or ``AdamW`` of ``grokbook.optim``.
         steps: optimizer steps.
         seed: drives split, initial weights, minibatch order and dropout.
@@ -200,9 +187,9 @@ class Experiment:
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
-            split = getattr(run.task, "split_fields", ("train_fraction",))
+            split = optional(run.task, "split_fields")
             table = {key: value for key, value in describe(run.task).items() if key not in split}
-            size = run.task.train_size if getattr(run.model, "batch_norm", False) else None
+            size = run.task.train_size if optional(run.model, "batch_norm") else None
             others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
             stacks[repr((table, describe(run.model), *others))].append(i)
         for members in stacks.values():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.tasks import group_table
+from grokbook.train.contract import optional
 
 Numbers = dict[str, NDArray[Any]]
 
@@ -47,6 +48,11 @@ class Measured:
 def _norms(prefix: str, values: Numbers) -> Numbers:
     flat = {name: value.reshape(len(value), -1).astype(np.float64) for name, value in values.items()}
     return {f"{prefix}_{name}": np.sqrt(np.square(value).sum(-1)) for name, value in flat.items()}
+
+
+def _learnt(now: Measured) -> Numbers:
+    """The params that gradients move."""
+    return {name: value for name, value in now.params.items() if name not in optional(now.model, "buffers")}
 
 
 def _phases(now: Measured) -> Numbers:
@@ -88,7 +94,7 @@ def _med(now: Measured) -> Numbers:
 
 
 def _total_norm(now: Measured) -> Numbers:
-    norms = _norms("weight_norm", now.params).values()
+    norms = _norms("weight_norm", _learnt(now)).values()
     return {"total_norm": np.sqrt(sum(np.square(norm) for norm in norms))}
 
 
@@ -152,7 +158,7 @@ def _decoder_map(now: Measured) -> Numbers:
 
 # name in an experiment -> the numbers it logs, each (M,)
 MEASURES: dict[str, Callable[[Measured], Numbers]] = {
-    "weight_norm": lambda now: _norms("weight_norm", now.params),
+    "weight_norm": lambda now: _norms("weight_norm", _learnt(now)),
     "gradient_norm": lambda now: _norms("gradient_norm", now.gradients()),
     "ipr": lambda now: {"ipr": measures.first_layer_ipr(now.params["W_in"])},
     "phases": _phases,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment
 
 LINE_SECONDS = 60.0  # between two lines of progress where there is no terminal
@@ -23,9 +24,7 @@ def part_of(shard: Experiment, folder: Path) -> Path:
 
 
 def cost_of(shard: Experiment) -> float:
-    return float(
-        sum(run.steps * run.task.train_size * getattr(run.model, "floats_per_sample", 1) for run in shard.runs)
-    )
+    return float(sum(run.steps * run.task.train_size * optional(run.model, "floats_per_sample") for run in shard.runs))
 
 
 class Progress:

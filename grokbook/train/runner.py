@@ -25,6 +25,7 @@ import numpy as np
 import xarray as xr
 
 from grokbook.train import records
+from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment
 from grokbook.train.progress import Progress, cost_of, part_of
 from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, cluster, cores, settle, turn
@@ -146,7 +147,7 @@ def block_size(experiment: Experiment, device: str) -> int:
     """Members per stack: on a core, as many as keep their activations in its cache; on a GPU, all its memory holds."""
 
     def activations(samples: Callable[[Any], int]) -> int:
-        return max(samples(run) * getattr(run.model, "floats_per_sample", 1024) for run in experiment.runs)
+        return max(samples(run) * optional(run.model, "floats_per_sample") for run in experiment.runs)
 
     if device == "cuda":
         from grokbook.lazy import torch

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from grokbook.lazy import torch
 from grokbook.optim import Stepper, stepper
 from grokbook.train.batches import Batches
+from grokbook.train.contract import optional
 from grokbook.train.data import Data, output_gradients, predictions, sample_losses, targets_of
 from grokbook.train.experiment import Run, Watch
 from grokbook.train.monitor import MEASURES, Measured
@@ -33,6 +34,7 @@ class State:
     step: int
     optimizer: Stepper
     data: Data = field(repr=False)
+    buffers: Params = field(default_factory=dict, repr=False)  # params that the optimizer never sees
     batches: Batches | None = None
     # (M, B) training rows of the next step and their weights, by B: always the same memory, for a graph reads it.
     taken: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
@@ -42,8 +44,8 @@ class State:
 
     @property
     def params(self) -> Params:
-        """The stacked parameters, name -> (M, ...)."""
-        return self.optimizer.params
+        """The stacked parameters, name -> (M, ...), buffers among them."""
+        return {**self.optimizer.params, **self.buffers} if self.buffers else self.optimizer.params
 
     @classmethod
     def start(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> State:
@@ -51,8 +53,9 @@ class State:
         with _single_precision():
             drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
+        buffers = {name: params.pop(name) for name in optional(runs[0].model, "buffers")}
         optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
-        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype))
+        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs, labels and weights of the next step, each (M, B, ...)."""
@@ -78,26 +81,36 @@ class State:
             self.drawn = self.step, size
         return self.drawn[1]
 
-    def gradients(self, count: Tensor | None = None) -> Params:
-        """The gradient of each member's training loss over the next batch; ``count`` as in ``Stepper.step``."""
+    def gradients(self) -> Params:
+        """The gradient of each member's training loss over the next batch; nothing changes."""
+        before = {name: value.clone() for name, value in self.buffers.items()}
+        found = self._pass(self.step + 1)
+        for name, value in before.items():
+            self.buffers[name].copy_(value)
+        return found
+
+    def _pass(self, count: int | Tensor) -> Params:
+        """Forward and backward through the next batch: gradients for update number ``count``, and buffers moved."""
         run, (inputs, labels, weights) = self.runs[0], self.batch()
-        params = self.optimizer.perturbed(self.step + 1 if count is None else count)
-        own = getattr(run.model, f"{run.loss}_gradients", None)
-        if own and run.model.has_own_gradients and not inputs.is_cuda:
-            return own(params, inputs, labels, weights)
-        if hasattr(run.model, "gradients"):
+        learnt = self.optimizer.perturbed(count)
+        own = optional(run.model, f"{run.loss}_gradients")
+        if own and optional(run.model, "has_own_gradients") and not inputs.is_cuda:
+            return own(learnt, inputs, labels, weights)
+        if by_hand := optional(run.model, "gradients"):
             wanted, targets = self.data.train_targets, self.data.targets
             if targets is not None and run.batch_size:
                 wanted = targets_of(labels, targets)
             of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
-            return run.model.gradients(params, inputs, of_loss)
-        params = {name: value.detach().requires_grad_() for name, value in params.items()}
-        noise = {"noise": [_noise(run, self.step) for run in self.runs]} if getattr(run.model, "dropout", 0) else {}
-        outputs = run.model(params, inputs, **noise)
+            return by_hand(learnt, inputs, of_loss)
+        learnt = {name: value.detach().requires_grad_() for name, value in learnt.items()}
+        training: dict[str, Any] = {"training": True} if self.buffers else {}
+        if optional(run.model, "dropout"):
+            training["noise"] = [_noise(run, self.step) for run in self.runs]
+        outputs = run.model({**learnt, **self.buffers}, inputs, **training)
         losses = (sample_losses(outputs, labels, run.loss, self.data.targets) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
-        gradients = torch.autograd.grad(losses.sum(), list(params.values()))
-        return dict(zip(params, gradients, strict=True))
+        gradients = torch.autograd.grad(losses.sum(), list(learnt.values()))
+        return dict(zip(learnt, gradients, strict=True))
 
     def update(self) -> None:
         """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
@@ -107,7 +120,7 @@ class State:
             if wants_graph(self):
                 if self.count is None:
                     self.count = torch.ones((), dtype=torch.float64, device=self.data.labels.device)
-                self.replays[size] = capture(self._advance, list(self.optimizer.tables.values()))
+                self.replays[size] = capture(self._advance, [*self.optimizer.tables.values(), *self.buffers.values()])
         # All that changes from step to step, before what a graph replays.
         if self.count is not None:
             self.count.fill_(self.step + 1)
@@ -115,7 +128,8 @@ class State:
         self.step += 1
 
     def _advance(self) -> None:
-        self.optimizer.step(self.gradients(self.count), self.step + 1 if self.count is None else self.count)
+        count = self.step + 1 if self.count is None else self.count
+        self.optimizer.step(self._pass(count), count)
 
     def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
@@ -182,6 +196,7 @@ class State:
         self.runs = [self.runs[i] for i in positions]
         self.members = [self.members[i] for i in positions]
         self.optimizer.keep(positions)
+        self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
         self.data = self.data.keep(positions)
         self.batches, self.drawn, self.count = None, (-1, 0), None
         self.taken, self.replays = {}, {}
@@ -200,7 +215,7 @@ def _single_precision() -> Iterator[None]:
 
 def wants_graph(state: State) -> bool:
     """Whether a step is to be captured: on a GPU, unless the host has a part in each step, as in dropout's noise."""
-    return state.data.labels.is_cuda and not getattr(state.runs[0].model, "dropout", 0)
+    return state.data.labels.is_cuda and not optional(state.runs[0].model, "dropout")
 
 
 def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:

@@ -1,0 +1,97 @@
+"""What the engine asks of a task and of a model. What is optional has a default here, and nothing else is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    Params = dict[str, Tensor]
+
+
+class Task(Protocol):
+    """A labelled table to learn, and its split: a frozen dataclass whose fields are its part of a recipe.
+
+    The train accuracy is the share of training rows answered as they were labelled in training; the test accuracy is
+    against the table's own labels. The two differ where ``train_labels`` gives noisy ones.
+    """
+
+    version: ClassVar[int]  # raised when the same fields come to mean other numbers
+
+    @property
+    def train_size(self) -> int:
+        """How many rows a seed trains on, the same for every seed."""
+
+    def table(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Inputs (rows, ...) and labels (rows,)."""
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which rows a seed trains on, (rows,)."""
+
+    # Optional.
+
+    # Fields that change which rows are trained on and not the table: runs that differ in no other train as one stack.
+    split_fields: ClassVar[tuple[str, ...]] = ("train_fraction",)
+
+    def train_labels(self, seed: int) -> NDArray[np.int64] | None:
+        """Labels (rows,) to train on where they are not the table's; only those of training rows count."""
+        return None
+
+    def targets(self, seed: int) -> NDArray[np.float64] | None:
+        """What the outputs are to be for each label, (labels, outputs); None is one-hot."""
+        return None
+
+
+class Model(Protocol):
+    """A network without its weights: a frozen dataclass whose fields are its part of a recipe.
+
+    Params have a leading member axis M, inputs (M, B, ...) are rows of a table.
+    """
+
+    version: ClassVar[int]
+
+    def init(self, generator: Generator) -> Params:
+        """What one member starts with, without the member axis: float32, drawn on the CPU from the generator alone."""
+
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
+        """Outputs (M, B, classes), as in evaluation.
+
+        In a training step a model with ``dropout`` is also given ``noise``, one generator a member, and one with
+        ``buffers`` is given ``training=True``: it then moves them, in place.
+        """
+
+    # Optional.
+
+    # Params that no gradient moves and the optimizer never sees, such as running means; contiguous, unlike the others.
+    buffers: tuple[str, ...] = ()
+    batch_norm: bool = False  # samples of a batch meet: only members with equally many of them train as one stack
+    dropout: float = 0.0
+    floats_per_sample: int = 1024  # between the layers; decides how many members and rows go side by side
+    axes: ClassVar[dict[str, Sequence[str]]] = {}  # what records call the dimensions of a param, without the members'
+
+    # Gradients by hand instead of autograd's: of any loss, from (params, inputs, function from outputs to the gradient
+    # with respect to them); or, where ``has_own_gradients``, of one loss, from (params, inputs, labels, weights).
+    gradients: Callable[..., Params] | None = None
+    has_own_gradients: bool = False
+    mse_gradients: Callable[..., Params] | None = None
+    cross_entropy_gradients: Callable[..., Params] | None = None
+
+    # Of the hidden units, from (params, inputs), after and before their nonlinearity, (M, B, hidden); and what a
+    # decoder of sums gives for symbols with points (M, B, d) halfway between them. What measures and snapshots ask for.
+    activations: Callable[..., Tensor] | None = None
+    hidden: Callable[..., Tensor] | None = None
+    halfway: Callable[..., Tensor] | None = None
+
+
+def optional(thing: Any, name: str) -> Any:
+    """An optional part of a task or model: its own, or the default of the protocol that names it."""
+    if hasattr(thing, name):
+        return getattr(thing, name)
+    default = getattr(Model if hasattr(Model, name) else Task, name)
+    return MethodType(default, thing) if isinstance(default, FunctionType) else default
