@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import importlib
-import inspect
 import os
 import re
 import sys
@@ -20,7 +18,8 @@ from typing import Any, NoReturn
 import grokbook
 from grokbook.book import parameters
 from grokbook.book.parameters import BadInput
-from grokbook.chapters import CHAPTERS
+from grokbook.chapters import Entry, chapters
+from grokbook.chapters import experiments as entries
 
 # Errors that explain themselves; named, not imported, because of what their modules import.
 TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
@@ -32,9 +31,9 @@ def list_(arguments: argparse.Namespace) -> None:
     """every experiment, what it is for, and the state of its record"""
 
     rows = [("experiment", "record", "scale", "cost", "what it is")]
-    for name, factory in experiments(arguments.chapter).items():
-        found = shown(factory(), whole=False)
-        rows.append((name, found.state, found.scale, found.cost, (factory.__doc__ or "").splitlines()[0]))
+    for name, entry in experiments(arguments.chapter).items():
+        found = shown(entry.make(), whole=False)
+        rows.append((name, found.state, found.scale, found.cost, entry.about))
     show(rows)
 
 
@@ -48,7 +47,7 @@ def train(arguments: argparse.Namespace) -> None:
             arguments.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"--out {arguments.out} cannot be a folder to write to: {error.strerror}") from None
-    if arguments.experiment in CHAPTERS:
+    if arguments.experiment in chapters():
         wanted = untrained(arguments)
         if not wanted:
             print(f"Every record of {arguments.experiment} is there")
@@ -102,8 +101,8 @@ def untrained(arguments: argparse.Namespace) -> list[Any]:
 
     if arguments.parameter:
         given = arguments.parameter[0]
-        raise BadInput(f"{given}: parameters are an experiment's; name one of {', '.join(CHAPTERS)} and a / before it")
-    found = [make() for make in experiments(arguments.experiment).values()]
+        raise BadInput(f"{given}: parameters are an experiment's; name one, as {arguments.experiment}/NAME")
+    found = [entry.make() for entry in experiments(arguments.experiment).values()]
     if arguments.reduced:
         found = [smaller for one in found if (smaller := stand_in(one)) is not None]
 
@@ -181,8 +180,8 @@ def status(arguments: argparse.Namespace) -> None:
     """which records are present, stale, damaged or missing, and why"""
 
     rows = [("experiment", "record", "scale", "")]
-    for name, factory in experiments(arguments.experiment).items():
-        found = shown(factory())
+    for name, entry in experiments(arguments.experiment).items():
+        found = shown(entry.make())
         rows.append((name, found.state, found.scale, found.why))
     show(rows)
 
@@ -229,39 +228,31 @@ def show(rows: Sequence[Sequence[str]]) -> None:
 # ------------------------------------------------------------------------------------ what the arguments name
 
 
-def experiments(prefix: str | None = None) -> dict[str, Callable[..., Any]]:
-    """'chapter/experiment' -> factory; all, those of one chapter, or one."""
-    found: dict[str, Callable[..., Any]] = {}
-    for chapter in CHAPTERS:
-        module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
-        found |= {f"{chapter}/{name.removeprefix(chapter + '/')}": make for name, make in module.EXPERIMENTS.items()}
+def experiments(prefix: str | None = None) -> dict[str, Entry]:
+    """'chapter/experiment' -> entry; all, those of one chapter, or one."""
     if prefix is None:
-        return found
-    chapter = parameters.one_of("chapter", prefix.partition("/")[0], CHAPTERS)
-    own = {name: make for name, make in found.items() if name.startswith(f"{chapter}/")}
+        return entries()
+    chapter = parameters.one_of("chapter", prefix.partition("/")[0], chapters())
+    own = entries(chapter)
     return own if prefix == chapter else {prefix: own[parameters.one_of("experiment", prefix, own)]}
 
 
 def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
     """The experiment of this name, or what stands in for it; its factory's keywords can be given as name=value."""
-    factory = experiments(name).get(name)
-    if factory is None:
+    entry = experiments(name).get(name)
+    if entry is None:
         raise BadInput(f'"{name}" is a chapter; name one of its experiments: {", ".join(experiments(name))}')
     if reduced:
         if assignments:
             raise BadInput(f"--reduced {name} has settings of its own; leave out {assignments[0]}")
-        smaller = stand_in(factory())
+        smaller = stand_in(entry.make())
         if smaller is None:
             raise BadInput(f"nothing stands in for {name}; leave out --reduced")
         return smaller
-    known = {
-        p.name: parameters.Parameter(p.name, str(p.annotation), p.default, "")
-        for p in inspect.signature(factory).parameters.values()
-        if p.default is not p.empty
-    }
+    known = {one: parameters.Parameter(one, kind, default, "") for one, (kind, default) in entry.known.items()}
     values = parameters.convert_all(name, known, parameters.parse_assignments(assignments))
     try:
-        return factory(**values)
+        return entry.make(**values)
     except ValueError as error:
         raise BadInput(f"{name}: {error}") from None
     except (ArithmeticError, LookupError) as error:
@@ -271,13 +262,12 @@ def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
 
 def stand_in(experiment: Any) -> Any | None:
     """The smaller experiment that a page shows where this one has no record."""
-    chapter, _, name = experiment.name.partition("/")
-    if chapter not in CHAPTERS:
-        return None
-    from grokbook import catalogue
+    from grokbook.train import runner
 
-    module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
-    return catalogue.stand_ins(module, {name: experiment}).get(name)
+    entry = entries().get(experiment.name) if experiment.name.partition("/")[0] in chapters() else None
+    if entry is None or entry.make().hash != experiment.hash or not (smaller := entry.stand_ins()):
+        return None
+    return next((one for one in smaller if runner.status(one, whole=False).state == "present"), smaller[-1])
 
 
 def shown(experiment: Any, *, whole: bool = True) -> Any:

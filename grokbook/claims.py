@@ -1,254 +1,252 @@
-"""Claims: what a paper says, the criterion that decides it, and the verdict that a record gives.
+"""Claims as data: a statement, its parts, and the verdict that follows from them.
 
-A criterion is written before the training is run and is not changed after. Its check is a pure function of records.
+A part is one measured quantity and the bound that it must meet. The criterion that a page prints, what it says we found
+and the verdict are read off the parts, so a threshold stands once. Parts are registered (``grokbook.register``) before
+the record exists; a later change is kept there, with why.
 """
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook.words import number
+
+OUTCOMES = ("reproduced", "partly", "not reproduced", "undecided", "not tested")
+SIZES = ("full", "fewer seeds", "smaller")  # of a record, against the setting that its figure is meant to have
 
 Records = Mapping[str, xr.Dataset]
 
-OUTCOMES = ("reproduced", "partly", "not reproduced", "not tested")
+
+# ------------------------------------------------------------------------------------------------------------- bounds
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a number must meet.
+
+    Args:
+        words: as a criterion says it; ``{}`` stands where a threshold is written in the part's unit.
+        thresholds: the numbers for ``words``.
+        holds: number -> bool; infinity is "never", nan meets no bound.
+    """
+
+    words: str
+    thresholds: tuple[float, ...]
+    holds: Callable[[float], bool]
+
+    def say(self, show: Callable[[float], str]) -> str:
+        """The bound in a unit, as "at least 99 %"."""
+        return self.words.format(*map(show, self.thresholds))
+
+
+def at_least(low: float) -> Bound:
+    """x >= low."""
+    return Bound("at least {}", (low,), lambda x: x >= low)
+
+
+def at_most(high: float) -> Bound:
+    """x <= high."""
+    return Bound("at most {}", (high,), lambda x: x <= high)
+
+
+def above(low: float) -> Bound:
+    """x > low."""
+    return Bound("above {}", (low,), lambda x: x > low)
+
+
+def below(high: float) -> Bound:
+    """x < high."""
+    return Bound("below {}", (high,), lambda x: x < high)
+
+
+def between(low: float, high: float) -> Bound:
+    """low <= x <= high."""
+    return Bound("between {} and {}", (low, high), lambda x: low <= x <= high)
+
+
+def near(value: float, within: float) -> Bound:
+    """|x - value| <= within."""
+    return Bound("{} ± {}", (value, within), lambda x: abs(x - value) <= within)
+
+
+def exactly(value: float) -> Bound:
+    """x == value, for counts."""
+    return Bound("exactly {}", (value,), lambda x: x == value)
+
+
+REACHED = Bound("reached", (), lambda x: bool(np.isfinite(x)))  # a time that is not "never"
+
+
+# -------------------------------------------------------------------------------------------------- parts and claims
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a part gave: the deciding ``value``, the ``seeds`` it comes from (n,), and whether the bound ``holds``."""
+
+    part: Part
+    value: float
+    seeds: NDArray[np.float64]
+    holds: bool
+    size: str  # of the smallest record that it rests on
+
+    @property
+    def ours(self) -> str:
+        """The value in the part's unit, with range and n where it stands for several."""
+        show, known = self.part.show, self.seeds[~np.isnan(self.seeds)]
+        if len(known) < 2:
+            return show(self.value)
+        low, high = show(float(known.min())), show(float(known.max()))
+        return f"{show(self.value)} ({low} to {high}, n = {len(known)})" if low != high else f"{low} (n = {len(known)})"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A measured quantity and the bound it must meet.
+
+    Args:
+        quantity: what is measured, as a reader says it: "delay t_test / t_train".
+        measure: a function of records and studies; one number, or one a seed.
+        bound: what must hold, of the median over seeds, or of each of them.
+        show: number -> text in its unit.
+        every: whether each seed must meet the bound; else the median decides.
+        on: names of the records and studies that ``measure`` gets; empty if its arguments are called so.
+    """
+
+    quantity: str
+    measure: Callable[..., ArrayLike]
+    bound: Bound
+    show: Callable[[float], str] = number
+    every: bool = False
+    on: tuple[str, ...] = ()
+
+    @property
+    def criterion(self) -> str:
+        """The part in words; what the register holds."""
+        return f"{self.quantity}: {self.bound.say(self.show)}" + (", in every run" if self.every else "")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the records and studies it reads."""
+        arguments = inspect.signature(self.measure).parameters.values()
+        return self.on or tuple(one.name for one in arguments if one.default is one.empty)
+
+    def find(self, records: Records) -> Finding:
+        """Measure, and hold against the bound.
+
+        Raises:
+            KeyError: a record is missing.
+        """
+        found = [records[name] for name in self.needs]
+        seeds = np.atleast_1d(np.asarray(self.measure(*found), float)).ravel()
+        known = seeds[~np.isnan(seeds)]
+        value = float(np.median(known)) if len(known) else float("nan")
+        sizes = smallest(record.attrs.get("size", "full") for record in found)
+        deciding = seeds if self.every else np.array([value])
+        holds = bool(len(deciding)) and all(not np.isnan(x) and self.bound.holds(float(x)) for x in deciding)
+        return Finding(self, value, seeds, holds, sizes)
+
+
+def smallest(sizes: Any) -> str:
+    """The least of several sizes."""
+    return SIZES[max((SIZES.index(size) for size in sizes), default=0)]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a record says about a claim.
+    """What the records say about a claim.
 
     Args:
         outcome: one of ``OUTCOMES``.
-        ours: what we saw, as text made of numbers.
-        n: how many seeds (or draws) it rests on.
-        median, low, high: of the deciding quantity over those seeds, where there is one.
-        of: what that quantity is, as a word or two.
-        note: what else a reader must know.
-        reduced: whether it rests on trainings at smaller settings than the paper's.
+        findings: one a part.
+        size: of the smallest record behind it.
+        note: what else a reader must know, as the command that makes a missing record.
     """
 
     outcome: str
-    ours: str = ""
-    n: int | None = None
-    median: float | None = None
-    low: float | None = None
-    high: float | None = None
-    of: str = ""
+    findings: tuple[Finding, ...] = ()
+    size: str = "full"
     note: str = ""
-    reduced: bool = False
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
             raise ValueError(f"outcome = {self.outcome!r}: choose one of {', '.join(OUTCOMES)}")
 
+    @property
+    def line(self) -> str:
+        """What we found, in a line: the parts that fail, or else the first; two at most."""
+        telling = [one for one in self.findings if not one.holds] or list(self.findings)
+        return "; ".join(f"{one.part.quantity} {one.part.show(one.value)}" for one in telling[:2])
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper that a record can decide.
+    """A statement that records can decide.
 
     Args:
         id: short name, unique in its chapter.
         figure: the paper's figure or section, as a reader would say it ("Fig. 1a").
-        statement: what the paper says, in our words.
-        paper: the paper's value, or the value expected from an independent computation.
-        criterion: what must hold, as text.
-        needs: names of the records that the check reads.
-        check: records -> verdict.
+        statement: what is claimed, in our words.
+        parts: all must hold for "reproduced", some for "partly".
+        paper: what the paper reports, with its place if that is not ``figure``; empty if it gives no number.
+        forecast: what we expected before training, and from what.
+        whose: ``"paper"``, or ``"ours"`` for a question that we put to it.
+        earlier: the parts as they were registered, where they were changed after the record without an error in them;
+            these are what the claim counts by.
     """
 
     id: str
     figure: str
     statement: str
-    paper: str
-    criterion: str
-    needs: tuple[str, ...]
-    check: Callable[[Records], Verdict]
+    parts: tuple[Part, ...] = field(repr=False)
+    paper: str = ""
+    forecast: str = ""
+    whose: str = "paper"
+    earlier: tuple[Part, ...] = field(default=(), repr=False)
 
-    def judge(self, records: Records, *, train: Callable[[str], str] | None = None) -> Verdict:
-        """The verdict; "not tested" where a record is missing.
+    def __post_init__(self) -> None:
+        if self.whose not in ("paper", "ours"):
+            raise ValueError(f"{self.id}: whose = {self.whose!r}: choose paper or ours")
+        if not self.parts:
+            raise ValueError(f"{self.id}: a claim needs at least one part")
 
-        Args:
-            records: name -> record, of those that are at hand.
-            train: name of a missing record -> the command that makes it.
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of all records and studies that its parts read."""
+        return tuple(dict.fromkeys(name for part in (*self.parts, *self.earlier) for name in part.needs))
+
+    def judge(self, records: Records, *, earlier: bool = False) -> Verdict:
+        """The verdict by today's parts, or by the earlier ones.
+
+        A part that fails on a record smaller than the paper's decides nothing; "not tested" where a record is missing.
         """
-        missing = [name for name in self.needs if name not in records]
-        if missing:
-            command = "; ".join(train(name) for name in missing) if train else ""
-            return Verdict(
-                "not tested", note=f"to train it: {command}" if command else f"no record of {', '.join(missing)}"
-            )
-        verdict = self.check(records)
-        reduced = any(records[name].attrs.get("scale") == "reduced" for name in self.needs)
-        return replace(verdict, reduced=verdict.reduced or reduced)
+        parts = self.earlier if earlier else self.parts
+        if missing := [name for part in parts for name in part.needs if name not in records]:
+            return Verdict("not tested", note=f"no record of {', '.join(dict.fromkeys(missing))}")
+        findings = tuple(part.find(records) for part in parts)
+        return Verdict(outcome(findings), findings, size=smallest(one.size for one in findings))
+
+    def counted(self, records: Records) -> Verdict:
+        """The verdict that the scorecard counts: by the parts that were registered before the record."""
+        return self.judge(records, earlier=bool(self.earlier))
 
 
-Check = Callable[[Records], Verdict]
+def outcome(findings: tuple[Finding, ...]) -> str:
+    """ "reproduced" if every part holds, "partly" or "not reproduced" if not, "undecided" if that may be the size's."""
+    if all(one.holds for one in findings):
+        return "reproduced"
+    if all(one.holds or one.size == "smaller" for one in findings):
+        return "undecided"
+    return "partly" if any(one.holds for one in findings) else "not reproduced"
 
 
-def entering(claims: list[Claim]) -> Callable[..., Callable[[Check], Check]]:
-    """The decorator with which a chapter enters its checks into ``claims``, in the order in which they are written."""
-
-    def claim(
-        id: str, figure: str, statement: str, *, expected: str, criterion: str, needs: tuple[str, ...] = ()
-    ) -> Callable[[Check], Check]:
-        def register(check: Check) -> Check:
-            claims.append(Claim(id, figure, statement, expected, criterion, needs, check))
-            return check
-
-        return register
-
-    return claim
-
-
-def spread(values: ArrayLike) -> dict[str, Any]:
-    """``n``, ``median``, ``low`` and ``high`` of the finite values, as keywords of ``Verdict``."""
-    known = np.asarray(values, float).ravel()
-    known = known[np.isfinite(known)]
-    if not len(known):
-        return {"n": 0}
-    return {
-        "n": len(known),
-        "median": float(np.median(known)),
-        "low": float(known.min()),
-        "high": float(known.max()),
-    }
-
-
-def outcome(*parts: bool) -> str:
-    """ "reproduced" if every part of a criterion holds, "partly" if some do, else "not reproduced"."""
-    held = [bool(part) for part in parts]
-    return "reproduced" if all(held) else "partly" if any(held) else "not reproduced"
-
-
-def number(value: float | None) -> str:
-    """A number with three digits, as tables and sentences show it: 2.44e−9, 0.0107, 1.23, 12,300; a dash for none."""
-    if value is None or not np.isfinite(value):
-        return "–"
-    if value == int(value) or abs(value) >= 1000:
-        return f"{round(value):,}".replace("-", "−")
-    if abs(value) < 1e-3:
-        mantissa, exponent = f"{value:.2e}".split("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", "−")
-    digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:.{digits}f}".replace("-", "−")
-
-
-def percent(value: float | None) -> str:
-    """A share as a percentage with three digits: 50.5 %; a dash for none."""
-    if value is None or not np.isfinite(value):
-        return "–"
-    return f"{100 * value:.3g} %".replace("-", "−")
-
-
-class Markdown:
-    """Text that notebooks and pages render as Markdown."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def _repr_markdown_(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """Text made from records.
-
-    Args:
-        write: records -> text.
-        needs: names of the records and studies it reads.
-    """
-
-    write: Callable[[Records], str]
-    needs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """An HTML table of claims and verdicts; notebooks and pages show it as it is."""
-
-    markup: str
-
-    def _repr_html_(self) -> str:
-        return self.markup
-
-
-def badge(outcome: str, *, reduced: bool = False) -> str:
-    """The word for a verdict as HTML, with another where it rests on reduced settings."""
-    words = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
-    return words + ' <span class="verdict reduced">reduced</span>' if reduced else words
-
-
-def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str) -> Table:
-    """Claims with the paper's value beside ours.
-
-    On a narrow page each row becomes a card, else the table scrolls in its own box; it can be reached by keyboard, and
-    says in its header cells what rows and columns are.
-
-    Args:
-        claims: in the order of the rows.
-        verdicts: id -> verdict.
-        caption: what the rows have in common.
-    """
-    text = html.escape
-    rows = []
-    for claim in claims:
-        verdict = verdicts[claim.id]
-        over = ""
-        if verdict.n:
-            over = f"n = {verdict.n}"
-            if verdict.median is not None:
-                over += f"; {verdict.of or 'value'}: median {number(verdict.median)}"
-                if verdict.n > 1:
-                    over += f", range {number(verdict.low)} to {number(verdict.high)}"
-        ours = "<br>".join(text(part) for part in (verdict.ours, over, verdict.note) if part) or "–"
-        rows.append(
-            f'<tr id="claim-{text(claim.id)}"><th scope="row">{text(claim.figure)}</th>'
-            f"<td>{text(claim.statement)}<br><small>Criterion: {text(claim.criterion)}</small></td>"
-            f'<td data-label="Expected">{text(claim.paper)}</td><td data-label="Ours">{ours}</td>'
-            f"<td>{badge(verdict.outcome, reduced=verdict.reduced)}</td></tr>"
-        )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("Paper", "Claim and criterion", "Expected", "Ours", "Verdict")
-    )
-    return Table(_box(caption, f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>", "verdicts cards"))
-
-
-def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *, cards: bool = False) -> Table:
-    """A table of cells that are HTML already, with the same caption, header cells and scrolling box.
-
-    Args:
-        head: name of each column.
-        rows: one cell a column; the first names its row.
-        caption: what the rows have in common.
-        cards: whether each row becomes a card on a narrow page, as a table of sentences should.
-    """
-    columns = "".join(f'<th scope="col">{name}</th>' for name in head)
-    labels = [html.escape(re.sub("<.*?>", "", name), quote=True) for name in head[1:]]
-    body = "".join(
-        f'<tr><th scope="row">{first}</th>'
-        + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in zip(labels, rest, strict=True))
-        + "</tr>"
-        for first, *rest in rows
-    )
-    content = f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody>"
-    return Table(_box(caption, content, "verdicts cards" if cards else "verdicts"))
-
-
-def _box(caption: str, content: str, css: str = "verdicts") -> str:
-    return (
-        f'<div class="{css}" role="region" tabindex="0" aria-label="{html.escape(caption, quote=True)}">'
-        f"<table><caption>{html.escape(caption)}</caption>{content}</table></div>"
-    )
-
-
-def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
+def tally(outcomes: list[str]) -> dict[str, int]:
     """How often each outcome occurs, in the order of ``OUTCOMES``."""
-    return {name: sum(verdict.outcome == name for verdict in verdicts) for name in OUTCOMES}
+    return {name: outcomes.count(name) for name in OUTCOMES}

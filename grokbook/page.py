@@ -1,368 +1,282 @@
-"""What a chapter's notebook talks to: records and studies by name, figures to show, claims to judge.
+"""What a chapter's notebook talks to: datasets by name, figures to show, facts for its prose, claims to judge.
 
-A record is looked up or trained when a figure or a claim first asks for it. A training that would cost more than the
-page's budget is not started: what needs it says so, with the command that would run it.
+    page = CHAPTER.page(globals())
+    record = page["learning_curves"]            # an xarray.Dataset: stored, trained now, or not to be had
+    ...                                         # draw
+    page.facts(delay=number(delay))             # {glue:text}`delay` in the prose
+    page.show(figure, "fig1", claims=["fig1a"]) # the figure, "Paper / Here / badge", and the fold
+
+A cell that asks for a record which is not there ends, and says in one line how to make it.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import hashlib
+import inspect
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from grokbook import claims as claims_module
-from grokbook import plotting
-from grokbook.claims import Markdown
-from grokbook.train import records, runner
+from grokbook import fold, plotting, register
+from grokbook.chapter import Chapter
+from grokbook.claims import Claim, Verdict, tally
+from grokbook.settings import Settings
+from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment, Run
-from grokbook.train.records import write_whole
 
-Study = Callable[[], xr.Dataset | None]
+
+class NotTrained(KeyError):
+    """A record that is not there and is not trained unasked; ``command`` makes it."""
+
+    def __init__(self, name: str, command: str) -> None:
+        super().__init__(name)
+        self.name, self.command = name, command
 
 
 class Page(Mapping[str, xr.Dataset]):
-    """One chapter at one set of parameters; a mapping from names to records and studies, filled when asked.
+    """A chapter at some settings; a mapping from names to records and studies, filled when asked.
 
-    Args:
-        chapter: its name.
-        experiments: name -> experiment.
-        studies: name -> function that computes a dataset without training, or None where it has no meaning.
-        figures: id -> an object with ``draw`` (records -> figure) and ``needs`` (names).
-        claims: all claims of the chapter.
-        sentences: id -> an object with ``write`` (records -> text) and ``needs``.
-        made_of: study -> the experiments that it reads.
-        otherwise: name -> a smaller experiment that stands in where the full one has no record.
-        cost: experiment -> PFLOP of its training.
-        budget: the most PFLOP that a training may cost to be started from the page; at other settings than the
-            paper's, what would cost more trains with as many of its seeds as it allows.
-        committed: names of experiments whose records come with the book; where there is none, none was made yet,
-            and the page says how to make it instead of training unasked.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    Records carry ``size`` among their attributes: full, fewer seeds, or smaller than their figure is meant to have.
     """
 
-    def __init__(
-        self,
-        chapter: str,
-        experiments: Mapping[str, Experiment],
-        studies: Mapping[str, Study],
-        figures: Mapping[str, Any],
-        claims: Sequence[claims_module.Claim],
-        sentences: Mapping[str, Any],
-        *,
-        made_of: Mapping[str, Sequence[str]] | None = None,
-        otherwise: Mapping[str, Experiment] | None = None,
-        cost: Callable[[Experiment], float] = lambda experiment: 0.0,
-        budget: float = np.inf,
-        committed: Collection[str] = (),
-        device: str | None = None,
-    ) -> None:
-        self.chapter, self.experiments, self.studies = chapter, experiments, studies
-        self.drawn, self.all_claims = figures, {claim.id: claim for claim in claims}
-        self.sentences, self.made_of = sentences, made_of or {}
-        self.otherwise, self.cost, self.budget, self.device = otherwise or {}, cost, budget, device
-        self.committed = committed
-        self._found: dict[str, xr.Dataset | None] = {}
-        self.verdicts: dict[str, claims_module.Verdict] = {}
-        self.sources: dict[str, str] = {}
-        self._described: set[str] = set()
+    def __init__(self, chapter: Chapter, chosen: Settings) -> None:
+        self.chapter, self.settings = chapter, chosen
+        self.at_home = dataclasses.replace(chosen, budget=0.0, device="auto") == chapter.settings(budget=0.0)
+        self.verdicts: dict[str, tuple[Verdict, Verdict]] = {}  # by today's parts, and as counted
+        self._found: dict[str, xr.Dataset | NotTrained] = {}
+        self._asked: list[str] = []  # names since the last figure
+        self._shell = _shell()
+        if self._shell:
+            plotting.use()
+            self._shell.ast_transformers[:] = [one for one in self._shell.ast_transformers if type(one) is not _Guarded]
+            self._shell.ast_transformers.append(_Guarded())
+            self._shell.user_ns["_NotTrained"] = NotTrained
 
-    # ---------------------------------------------------------------------------------------------- records by name
+    # ----------------------------------------------------------------------------------------- datasets by name
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self._found:
-            if name in self.experiments:
-                self._found[name] = self._obtain(name)
-            elif name in self.studies:
-                self._found[name] = self.studies[name]()
-            else:
-                raise KeyError(name)
+            try:
+                self._found[name] = self._obtain(name) if name in self.chapter.experiments else self._study(name)
+            except NotTrained as error:
+                self._found[name] = error
+        if name not in self._asked:
+            self._asked.append(name)
         found = self._found[name]
-        if found is None:
-            raise KeyError(name)
+        if isinstance(found, NotTrained):
+            raise found
         return found
 
     def __contains__(self, name: object) -> bool:
         try:
-            return self[name] is not None  # type: ignore[index]
+            return self[str(name)] is not None
         except KeyError:
             return False
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self.experiments, *self.studies])
+        return iter([*self.chapter.experiments, *self.chapter.studies])
 
     def __len__(self) -> int:
-        return len(self.experiments) + len(self.studies)
+        return len(self.chapter.experiments) + len(self.chapter.studies)
 
-    def _obtain(self, name: str) -> xr.Dataset | None:
-        full, reduced = self.experiments[name], self.otherwise.get(name)
-        candidates = [full] if reduced is None else [full, reduced]
+    def experiment(self, name: str) -> Experiment:
+        """What the figure is meant to have at these settings."""
+        recipe = self.chapter.experiments[name]
+        quick = os.environ.get("GROKBOOK_SCALE") == "quick"
+        return recipe(self.settings, **(recipe.quick if quick else {}))
+
+    def _study(self, name: str) -> xr.Dataset:
+        if name not in self.chapter.studies:
+            raise KeyError(name)
+        compute, asked = self.chapter.studies[name], list(self._asked)
+        given = {one: self[one] for one in inspect.signature(compute).parameters if one != "s"}
+        own = {"s": self.settings} if "s" in inspect.signature(compute).parameters else {}
+        self._asked = asked
+        try:
+            study = compute(**given, **own)
+        except ValueError as error:
+            raise NotTrained(name, str(error)) from None
+        sizes = [data.attrs.get("size", "full") for data in given.values()]
+        return study.assign_attrs(size=max(sizes, key=("full", "fewer seeds", "smaller").index, default="full"))
+
+    def _obtain(self, name: str) -> xr.Dataset:
+        wanted = self.experiment(name)
+        candidates = [wanted]
+        if self.at_home:
+            candidates += self.chapter.experiments[name].stand_ins(self.settings)
         if not runner.fresh():
-            found = [runner.status(one) for one in candidates]
-            if any(place.record is not None for place in found):
-                record = runner.obtain(full, otherwise=reduced, device=self.device)
-                place = next(place for place in found if place.record is not None)
-                committed = place.path in [records.stored_path(one) for one in candidates]
-                self.sources[name] = "stored" if committed else "trained here"
-                return record
-        within = [one for one in candidates if self.cost(one) <= self.budget]
-        if not within and name not in self.committed:
-            within = [one for one in fewer_seeds(full) if self.cost(one) <= self.budget]
-        absent = all(runner.status(one).state == "missing" for one in candidates)
-        if not within or (name in self.committed and absent and not runner.fresh()):
-            self.sources[name] = "not trained"
-            return None
-        if runner.fresh() or runner.status(within[0]).record is None:
-            _tell(f"{within[0].name}: training {len(within[0].runs)} networks, {within[0].member_steps:,} steps in all")
-        self.sources[name] = "trained here"
-        return runner.obtain(within[0], device=self.device)
+            for one in candidates:
+                if (record := runner.known(one)) is not None:
+                    return record.assign_attrs(size=size_of(wanted, one))
+        affordable = [one for one in candidates if petaflop(one) <= self.settings.budget]
+        if not affordable and not self.at_home:
+            affordable = [one for one in fewer_seeds(wanted) if petaflop(one) <= self.settings.budget]
+        if not affordable or (self.at_home and not runner.fresh()):
+            raise NotTrained(name, self.command(name))
+        record = runner.obtain(affordable[0], device=self.settings.device)
+        return record.assign_attrs(size=size_of(wanted, affordable[0]))
 
     def command(self, name: str) -> str:
-        """What to type to make a missing record; at other settings than the paper's, what to add to the parameters."""
-        if name in self.experiments:
-            cost = self.cost(self.experiments[name])
-            if name not in self.committed and cost > self.budget:
-                step = 10.0 ** (np.floor(np.log10(cost)) - 1)
-                return f"budget={step * np.ceil(cost / step):g}"
-            return f"python -m grokbook train {self.chapter}/{name}"
-        return "; ".join(self.command(one) for one in self.made_of.get(name, ()) if one not in self)
+        """What to type to make a missing record."""
+        if self.at_home or petaflop(self.experiment(name)) <= self.settings.budget:
+            return f"grokbook train {self.chapter.name}/{name}"
+        return f"budget={np.format_float_positional(petaflop(self.experiment(name)) * 1.05, 2, fractional=False)}"
 
-    def _maker(self, name: str, record: xr.Dataset | None) -> str:
-        """What makes the record that is shown."""
-        if record is not None and name not in self.committed:
-            return "this chapter with its parameters"
-        reduced = record is not None and record.attrs["scale"] == "reduced"
-        return f"{self.command(name)} --reduced" if reduced else self.command(name)
+    # ------------------------------------------------------------------------------------------- what is shown
 
-    # ------------------------------------------------------------------------------------------------- what is shown
+    def show(self, figure: Any, id: str, claims: Sequence[str] = (), *, alt: str = "") -> None:
+        """Show a figure, save it as PNG and SVG, and write what stands below it.
 
-    def figure(self, id: str) -> Any:
-        """The figure, saved where figures are collected; a placeholder where a record is missing."""
-        drawn = self.drawn[id]
-        missing = [name for name in drawn.needs if name not in self]
-        if missing and not (drawn.some and len(missing) < len(drawn.needs)):
-            trained = list(dict.fromkeys(filter(None, map(self.command, missing))))
-            why = "Not trained here. To train it:\n" + "\n".join(trained) if trained else "Not defined for this p."
-            return plotting.placeholder(why)
-        figure = drawn.draw(self)
-        plotting.save_if_asked(figure, self.chapter, id)
-        return figure
+        Args:
+            figure: a matplotlib figure, or a widget of frames.
+            id: of the figure and its files, as "fig4b".
+            claims: ids of the claims that it decides.
+            alt: what it shows, in words, where the cell's metadata does not say so.
 
-    def say(self, id: str) -> Markdown | None:
-        """A sentence with computed numbers; which command is missing where a record is, unless it was said before."""
-        sentence = self.sentences[id]
-        if missing := [name for name in sentence.needs if name not in self]:
-            text = " ".join(self._sentence(name) for name in missing if name not in self._described)
-        else:
-            text = sentence.write(self)
-        return Markdown(text) if text else None
+        Raises:
+            LookupError: no such claim.
+        """
+        from IPython.display import HTML, display
 
-    def ran(self, *names: str) -> Markdown:
-        """A sentence a record on what was run, computed from the records."""
-        known = [name for name in names if name in self._described]
-        lines = [self._sentence(name) for name in names if name not in known]
-        if known:
-            lines.append(f"See above: {', '.join(f'`{name}`' for name in known)}.")
-        return Markdown("\n".join(f"- {line}" if len(lines) > 1 else line for line in lines))
+        asked, self._asked = self._asked, []
+        if hasattr(figure, "savefig"):
+            if problems := plotting.lint(figure):
+                plotting.complain(self.chapter.name, id, problems)
+            plotting.save_if_asked(figure, self.chapter.name, id)
+        display(figure)
+        source = self._shell.user_ns["In"][-1] if self._shell else ""
+        behind = [
+            one for one in dict.fromkeys(n for name in asked for n in self.chapter.needed_by(name)) if one in self
+        ]
+        self._asked = []
+        display(HTML(self.rows(claims) + fold.below(self, id, behind, source, files=hasattr(figure, "savefig"))))
 
-    def _sentence(self, name: str) -> str:
-        self._described.add(name)
-        if name not in self:
-            return f"**{name}** has no record at these settings; to train it: `{self.command(name)}`."
-        return f"**What was run** (`{name}`): {describe(self[name])}.{self._scale(name)}"
+    def missing(self, error: NotTrained) -> None:
+        """Say in one line what a figure lacks."""
+        from IPython.display import display
 
-    def _scale(self, name: str) -> str:
-        if self[name].attrs.get("scale") != "reduced":
-            return ""
-        *alike, has = describe(self[name]).split("; ")
-        *settled, wanted = settings(self.experiments[name].runs).split("; ")
-        full = f"has {wanted}" if alike == settled and has != wanted else f"is {'; '.join((*settled, wanted))}"
-        return f' <span class="verdict reduced">reduced</span> The full setting {full}; `{self.command(name)}` runs it.'
+        self._asked = []
+        display(plotting.placeholder(f"Not trained yet: {error.name}\n{error.command}"))
 
-    def claims(self, *ids: str, caption: str) -> claims_module.Table:
-        """A table of claims with their verdicts; what was judged is kept for the summary."""
-        chosen = [self.all_claims[id] for id in ids]
-        for claim in chosen:
-            self.verdicts[claim.id] = claim.judge(
-                self, train=lambda name: self.command(name) or "not defined for this p"
-            )
-        return claims_module.table(chosen, self.verdicts, caption)
+    def claims(self, *ids: str) -> None:
+        """Show claims that no figure decides."""
+        from IPython.display import HTML, display
 
-    def summary(self) -> Markdown:
-        """How many claims came out how; kept beside the figures for the scorecard."""
-        missing = [id for id in self.all_claims if id not in self.verdicts]
-        if missing:
-            raise LookupError(f"claims that no table shows: {', '.join(missing)}")
-        self._keep_verdicts()
-        tally = claims_module.tally(list(self.verdicts.values()))
-        words = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
-        lines = [f"Of {len(self.verdicts)} claims: {words}.", ""]
-        for name in ("partly", "not reproduced"):
-            for id, claim in self.all_claims.items():
-                if self.verdicts[id].outcome == name:
-                    badge = claims_module.badge(name, reduced=self.verdicts[id].reduced)
-                    lines.append(f'- <a href="#claim-{id}">{claim.figure}</a>: {claim.statement} {badge}')
-        if untrained := [name for name in self.experiments if name not in self]:
-            lines += ["", f"Not trained yet: {', '.join(f'`{name}`' for name in untrained)}."]
-        return Markdown("\n".join(lines))
+        display(HTML(self.rows(ids)))
 
-    def _keep_verdicts(self) -> None:
+    def rows(self, ids: Sequence[str]) -> str:
+        """Claims as HTML rows: statement, paper, here, badge; parts, forecast and changes folded."""
+        return "".join(fold.claim_row(self, self._claim(id), *self.judge(id)) for id in ids)
+
+    def _claim(self, id: str) -> Claim:
+        if id not in self.chapter.claims:
+            raise LookupError(f"{self.chapter.name} has no claim {id}; it has {', '.join(self.chapter.claims)}")
+        return self.chapter.claims[id]
+
+    def judge(self, id: str) -> tuple[Verdict, Verdict]:
+        """The verdict by today's parts and the one that is counted."""
+        if id not in self.verdicts:
+            asked = list(self._asked)
+            claim = self._claim(id)
+            today, counted = claim.judge(self), claim.counted(self)
+            if missing := [one for one in claim.needs if one not in self]:
+                found = [self._found.get(one) for one in missing]
+                note = "; ".join(dict.fromkeys(one.command for one in found if isinstance(one, NotTrained)))
+                today, counted = (
+                    dataclasses.replace(v, note=note) if v.outcome == "not tested" else v for v in (today, counted)
+                )
+            self.verdicts[id] = today, counted
+            self._asked = asked
+            glue(f"badge-{id}", fold.Badge(counted))
+        return self.verdicts[id]
+
+    def facts(self, **facts: object) -> None:
+        """Numbers and words for the prose: ``{glue:text}`` shows them. Text is taken as it is."""
+        from grokbook.words import number
+
+        for name, value in facts.items():
+            glue(name, value if isinstance(value, str) else number(float(value)))  # type: ignore[arg-type]
+
+    def summary(self) -> None:
+        """Count the verdicts, paper's claims and ours apart, and keep them for the scorecard; last cell of a page."""
+        from IPython.display import HTML, display
+
+        for id in self.chapter.claims:
+            self.judge(id)
+        for whose in ("paper", "ours"):
+            counted = tally([self.verdicts[id][1].outcome for id, c in self.chapter.claims.items() if c.whose == whose])
+            self.facts(**{f"{whose} {outcome}".replace(" ", "_"): n for outcome, n in counted.items()})
+            self.facts(**{f"{whose}_claims": sum(counted.values())})
+        held = {name: self[name] for name in self.chapter.experiments if name in self}
+        self.facts(
+            networks=len(networks(held.values())),
+            core_hours=sum(float(one.attrs["wall_seconds"]) for one in held.values()) / 3600,
+            full_records=sum(one.attrs["size"] == "full" for one in held.values()),
+            all_records=len(self.chapter.experiments),
+        )
+        self._keep(held)
+        display(HTML(fold.records(self, held)))
+
+    def _keep(self, held: Mapping[str, xr.Dataset]) -> None:
         if not os.environ.get("GROKBOOK_FIGURES"):
             return
-        judged = [(claim, self.verdicts[id]) for id, claim in self.all_claims.items()]
-        claims = [
-            {
-                "id": claim.id,
-                "figure": claim.figure,
-                "statement": claim.statement,
-                "outcome": verdict.outcome,
-                "reduced": verdict.reduced,
-            }
-            for claim, verdict in judged
-        ]
-        held = {name: self.get(name, None) for name in self.experiments}
-        trained = [
-            {
-                "name": name,
-                "scale": "missing" if record is None else record.attrs["scale"],
-                "networks": 0 if record is None else record.sizes["run"],
-                "core_seconds": 0 if record is None else round(record.attrs["wall_seconds"]),
-            }
-            for name, record in held.items()
-        ]
-        text = json.dumps({"claims": claims, "records": trained}, indent=1, ensure_ascii=False) + "\n"
-        write_whole(plotting.folder(self.chapter) / "claims.json", text.encode())
-
-    def records_table(self) -> claims_module.Table:
-        """Where every record of the page comes from, and how to make it. Reduced settings stand at their figures."""
-        rows = []
-        for name in self.experiments:
-            record = self.get(name, None)
-            shown, command = _breakable(name), f"<code>{_breakable(self._maker(name, record))}</code>"
-            if record is None:
-                rows.append([shown, self.sources[name], "–", "–", "–", "–", "–", "–", command])
-                continue
-            rows.append(
-                [
-                    shown,
-                    self.sources[name],
-                    record.attrs["scale"],
-                    str(record.sizes["run"]),
-                    str(len(np.unique(record.seed.values))),
-                    record.attrs["machine"],
-                    _duration(record.attrs["wall_seconds"]),
-                    f"<code>{record.attrs['hash'][:8]}</code>",
-                    command,
-                ]
-            )
-        head = ("Experiment", "Source", "Scale", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
-        return claims_module.plain_table(head, rows, "The records this page stands on", cards=True)
+        entries = register.load(self.chapter.name)
+        content = {
+            "claims": [
+                {
+                    "id": id,
+                    "figure": claim.figure,
+                    "statement": claim.statement,
+                    "whose": claim.whose,
+                    "outcome": self.verdicts[id][1].outcome,
+                    "today": self.verdicts[id][0].outcome,
+                    "size": self.verdicts[id][1].size,
+                    "changed": register.changed(entries.get(id, {})),
+                    "paper": claim.paper,
+                    "ours": self.verdicts[id][1].line,
+                }
+                for id, claim in self.chapter.claims.items()
+            ],
+            "records": [
+                {
+                    "name": name,
+                    "size": held[name].attrs["size"] if name in held else "missing",
+                    "networks": sorted(networks([held[name]])) if name in held else [],
+                    "core_seconds": round(float(held[name].attrs["wall_seconds"])) if name in held else 0,
+                }
+                for name in self.chapter.experiments
+            ],
+        }
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        records.write_whole(plotting.folder(self.chapter.name) / "claims.json", text.encode())
 
 
-def _breakable(words: str) -> str:
-    """Where a narrow column may break a name, in HTML."""
-    return words.replace("/", "/<wbr>").replace("_", "_<wbr>")
+# ------------------------------------------------------------------------------------------------- what records are
 
 
-def describe(record: xr.Dataset) -> str:
-    """The settings of a record as a phrase: sizes, then optimizers with their steps, then seeds."""
-    columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
-    sizes = [run.get("batch_size") for run in json.loads(record.attrs["recipe"])["runs"]]
-    return _phrase(columns | _batches(columns, sizes))
+def size_of(wanted: Experiment, found: Experiment) -> str:
+    """``"full"``, ``"fewer seeds"`` of the same conditions, or ``"smaller"``."""
+    if wanted.hash == found.hash:
+        return "full"
+    without = [{repr(dataclasses.replace(run, seed=0, label="")) for run in one.runs} for one in (wanted, found)]
+    return "fewer seeds" if without[0] == without[1] else "smaller"
 
 
-def settings(runs: Sequence[Any]) -> str:
-    """The same for runs that have no record."""
-    from grokbook.train.experiment import coordinates
-
-    columns = {name: np.array(values) for name, values in coordinates(runs).items()}
-    return _phrase(columns | _batches(columns, [run.batch_size for run in runs]))
+def networks(found: Any) -> set[str]:
+    """The distinct trainings behind records, by recipe: what stands in two records is one network."""
+    runs = (run for record in found for run in json.loads(record.attrs["recipe"])["runs"])
+    return {hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16] for run in runs}
 
 
-def _batches(columns: Mapping[str, Any], sizes: Sequence[int | None]) -> dict[str, Any]:
-    """Samples a step as a column, unless all runs take the whole training set, whose size stands for itself."""
-    whole = columns.get("train_size", np.zeros(len(sizes), int)).tolist()
-    some = any(sizes)
-    return {"batch_size": np.array([size or all_ for size, all_ in zip(sizes, whole, strict=True)])} if some else {}
-
-
-SIZES = {
-    "p": "p", "width": "N", "d_model": "d", "heads": "H", "offset": "k", "train_fraction": "α", "train_size": "n",
-}  # fmt: skip
-
-
-def _phrase(columns: Mapping[str, Any]) -> str:
-    words = [f"{symbol} = {_values(columns[name])}" for name, symbol in SIZES.items() if name in columns]
-    labels, functions = (list(dict.fromkeys(np.asarray(columns.get(name, [])).tolist())) for name in ("label", "f"))
-    if all(functions) and functions != labels:
-        words[1:1] = [f"f = {', '.join(map(_starless, functions))}"] if functions else []
-    alike: dict[str, list[str]] = {}  # how conditions were trained -> their labels
-    for label in labels:
-        here = {name: values[columns["label"] == label] for name, values in columns.items()}
-        alike.setdefault(", ".join(_training(here)), []).append(_starless(label))
-    trained = [f"{', '.join(labels)} ({how})" if any(labels) else how for how, labels in alike.items()]
-    seeds, runs = len(np.unique(columns["seed"])), len(columns["seed"])
-    counted = f"{seeds} seed{'s' if seeds > 1 else ''}" + (f", {runs} networks in all" if runs != seeds else "")
-    return "; ".join([", ".join(words), *trained, counted])
-
-
-def _starless(words: str) -> str:
-    """A function of n and m without stars, which are Markdown's."""
-    return words.replace("**", "^").replace("*", " · ")
-
-
-def _training(columns: Mapping[str, Any]) -> list[str]:
-    """How one condition was trained, a phrase for each setting that is not zero, or for an initial scale not one."""
-    words = [_values(columns["steps"]) + " steps"]
-    for name, symbol in (
-        ("lr", "lr"),
-        ("W_E_lr", "embeddings' lr"),
-        ("W_2_lr", "last layer's lr"),
-        ("momentum", "momentum"),
-        ("weight_decay", "decay"),
-        ("W_E_weight_decay", "embeddings' decay"),
-        ("dropout", "dropout"),
-        ("batch_size", "batch"),
-        ("init_scale", "initial scale"),
-    ):
-        usual = float(name == "init_scale")
-        values = np.nan_to_num(columns.get(name, np.full(1, usual)).astype(float), nan=usual)
-        if (values != usual).any():
-            words.append(f"{symbol} {_values(values)}")
-    if "hidden" in columns:
-        words.append(f"blocks {_values(columns['layers'])}, hidden units {_values(columns['hidden'])}")
-    if "scaling" in columns:
-        words += [f"scaling {name}" for name in np.unique(columns["scaling"])]
-    return words
-
-
-def _values(values: Any) -> str:
-    """One value, a few, or their range."""
-    distinct = list(dict.fromkeys(np.asarray(values).tolist()))  # in the order of their conditions
-    distinct = distinct if len(distinct) <= 3 else sorted(distinct)
-    shown = [f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" for value in distinct]
-    return ", ".join(shown) if len(shown) <= 3 else f"{shown[0]} to {shown[-1]} ({len(shown)} values)"
-
-
-def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.1f} h"
-    )
-
-
-def _tell(line: str) -> None:
-    """Say it where whoever builds the book can see it; a page shows nothing."""
-    if path := os.environ.get("GROKBOOK_PROGRESS"):
-        with open(path, "a", encoding="utf-8") as progress:
-            progress.write(line + "\n")
+def petaflop(experiment: Experiment) -> float:
+    """What a training costs if no member leaves early, evaluations left out."""
+    return 1e-15 * sum(run.steps * planning.flops(run) for run in experiment.runs)
 
 
 def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
@@ -374,3 +288,33 @@ def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
         kept = sorted(i for own in of_condition.values() for i in own[:count])
         runs = tuple(experiment.runs[i] for i in kept)
         yield dataclasses.replace(experiment, runs=runs, scale="reduced")
+
+
+# ------------------------------------------------------------------------------------------------ inside a notebook
+
+
+def _shell() -> Any:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()
+
+
+def glue(name: str, value: Any) -> None:
+    """Give a value to the page's prose; nothing where the book's packages are missing."""
+    if _shell():
+        from myst_nb import glue as give
+
+        give(name, value, display=False)
+
+
+class _Guarded(ast.NodeTransformer):
+    """Ends a cell in one line where a record is missing, instead of with a traceback that stops the build."""
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        if any(isinstance(one, ast.Name) and one.id == "page" for one in ast.walk(node)):
+            (guard,) = ast.parse("try: pass\nexcept _NotTrained as _error: page.missing(_error)").body
+            assert isinstance(guard, ast.Try)
+            guard.body, node.body = node.body, [guard]
+        return ast.fix_missing_locations(node)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +18,28 @@ from typing import Any, TypeVar
 import matplotlib
 import numpy as np
 import seaborn
+import xarray as xr
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook.claims import Records
+from grokbook.curves import median, t_test, t_train
 from grokbook.train.records import ROOT, write_whole
 
 WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
 
 COLORS: tuple[str, ...] = tuple(to_hex(color) for color in seaborn.color_palette("colorblind"))
 BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = COLORS
+SMALL = 10.2  # points: the smallest letters, nine pixels on a phone
 INK = "#26262b"
 FAINT = "#8d8d96"
+TRAIN, TEST = BLUE, ORANGE
 
 SEQUENTIAL = "viridis"  # values that start at zero
 DIVERGING = "RdBu_r"  # values with a sign
@@ -48,9 +54,9 @@ RC: Any = {
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
     "axes.labelsize": 10.5,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
-    "legend.fontsize": 9.5,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": "#55555e",
@@ -95,10 +101,18 @@ class Drawn:
         some: whether it can be drawn from some of them, with panels left blank.
     """
 
-    draw: Callable[[Records], Figure]
+    draw: Callable[[Any], Figure]
     needs: tuple[str, ...] = ()
     paper: str = ""
     some: bool = False
+
+
+def use() -> None:
+    """The house style for a whole notebook, with pictures sharp enough for a good screen."""
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("retina")
+    matplotlib.rcParams.update(RC)
 
 
 def styled(draw: F) -> F:
@@ -250,7 +264,7 @@ def mark(ax: Axes, at: float, text: str, *, color: str = FAINT, height: float = 
         textcoords="offset points",
         ha="left" if side == "right" else "right",
         va="top",
-        fontsize=8.5,
+        fontsize=SMALL,
         color=INK,
     )
     return ax
@@ -268,7 +282,7 @@ def level(ax: Axes, at: float, text: str = "", *, color: str = INK, x: float = 0
             textcoords="offset points",
             ha="right" if x > 0.5 else "left",
             va="bottom" if above else "top",
-            fontsize=8.5,
+            fontsize=SMALL,
             color=INK,
         )
     return ax
@@ -279,6 +293,39 @@ def fraction_axis(ax: Axes, label: str = "accuracy") -> Axes:
     ax.set_ylim(-0.03, 1.04)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
     ax.set_ylabel(label)
+    return ax
+
+
+def steps_axis(ax: Axes, *, log: bool = False) -> Axes:
+    """An axis of optimizer steps."""
+    ax.set_xlabel("optimizer steps")
+    if log:
+        ax.set_xscale("log")
+    plain_numbers(ax.xaxis)
+    return ax
+
+
+def accuracies(ax: Axes, record: xr.Dataset) -> Axes:
+    """Train and test accuracy of every run against steps."""
+    for split, color in (("train", TRAIN), ("test", TEST)):
+        curves(ax, record.step, record[f"{split}_accuracy"], color=color, label=split)
+    return fraction_axis(ax)
+
+
+def losses(ax: Axes, record: xr.Dataset, label: str = "mean squared error") -> Axes:
+    """Train and test loss of every run against steps, on a logarithmic axis."""
+    for split, color in (("train", TRAIN), ("test", TEST)):
+        curves(ax, record.step, record[f"{split}_loss"], color=color, label=split)
+    ax.set_yscale("log")
+    ax.set_ylabel(label)
+    plain_numbers(ax.yaxis)
+    return ax
+
+
+def onset(ax: Axes, record: xr.Dataset, *, words: bool = True) -> Axes:
+    """Dotted lines where the median run fits its training set and where it generalises."""
+    for time, word, side in ((t_train(record), "train", "left"), (t_test(record), "test", "right")):
+        mark(ax, float(median(time)), word if words else "", side=side, height=0.3)
     return ax
 
 
@@ -378,3 +425,76 @@ def some(values: Sequence[Any], most: int) -> list[Any]:
     if len(values) <= most:
         return list(values)
     return [values[i] for i in np.linspace(0, len(values) - 1, most).round().astype(int)]
+
+
+# ---------------------------------------------------------------------------------------------------------------- lint
+
+PHONE = 358  # pixels that a phone gives to the text's column
+LEAST = 9.0  # pixels of the smallest letters there
+
+
+def lint(figure: Figure) -> list[str]:
+    """What a reader would trip over: tiny or overlapping letters, axes without names, empty panels, hidden data."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    found = []
+    scale = PHONE / (figure.get_figwidth() * 72)
+    shown = [one for one in figure.findobj(Text) if one.get_visible() and one.get_text().strip() and one.figure]
+    boxes = [(one, one.get_window_extent(renderer)) for one in shown]
+    boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and _is_drawn(one)]
+    for one, _ in boxes:
+        size = float(one.get_fontsize()) * scale
+        if size < LEAST - 0.01:
+            found.append(f'"{one.get_text()}" is {size:.1f} px high on a phone')
+    for i, (one, box) in enumerate(boxes):
+        for other, second in boxes[i + 1 :]:
+            across = min(box.x1, second.x1) - max(box.x0, second.x0)
+            down = min(box.y1, second.y1) - max(box.y0, second.y0)
+            if across > 2 and down > 2:
+                found.append(f'"{one.get_text()}" and "{other.get_text()}" overlap')
+    for ax in figure.axes:
+        if not ax.axison or hasattr(ax, "_colorbar"):
+            continue
+        if not (ax.lines or ax.collections or ax.images or ax.patches or ax.texts):
+            found.append("a panel is empty")
+        siblings = [*ax.get_shared_x_axes().get_siblings(ax), *ax.get_shared_y_axes().get_siblings(ax)]
+        for name in ("x", "y"):
+            labelled = any(getattr(one, f"get_{name}label")() for one in {ax, *siblings})
+            if not labelled and getattr(ax, f"get_{name}ticks")().size and getattr(ax, f"get_{name}ticklabels")():
+                found.append(f'the {name} axis of "{ax.get_title(loc="left") or "a panel"}" has no name')
+        if legend := ax.get_legend():
+            found += _hidden(ax, legend.get_window_extent(renderer))
+    return list(dict.fromkeys(found))
+
+
+def _is_drawn(text: Text) -> bool:
+    """Tick labels outside the view have an extent, but are not drawn."""
+    ax = text.axes
+    if ax is None or not ax.axison:
+        return ax is None or text in ax.texts
+    for axis in (ax.xaxis, ax.yaxis):
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+            if text in (tick.label1, tick.label2):
+                low, high = sorted(axis.get_view_interval())
+                return bool(low <= tick.get_loc() <= high)
+    return True
+
+
+def _hidden(ax: Axes, box: Any) -> list[str]:
+    """Lines of which a legend covers more than a twentieth of the points."""
+    covered = []
+    for line in ax.lines:
+        points = line.get_transform().transform(np.column_stack([line.get_xdata(), line.get_ydata()]))
+        points = points[np.isfinite(points).all(1)]
+        if len(points) > 2 and box.shrunk(0.98, 0.98).count_contains(points) > 0.05 * len(points):
+            covered.append(line)
+    return ["a legend lies over data"] if covered else []
+
+
+def complain(chapter: str, id: str, problems: Sequence[str]) -> None:
+    """Say what is wrong with a figure; where a build is strict, refuse it."""
+    words = f"{chapter}, {id}: {'; '.join(problems)}"
+    if os.environ.get("GROKBOOK_STRICT"):
+        raise ValueError(words)
+    print(words, file=sys.stderr)

@@ -6,12 +6,13 @@
 written and whether an error in the one before it ``forced`` that. ``added_later`` marks a first version that was
 written after its record, ``together`` one that came into the history in one commit with it, so that the history does
 not say which was first. Where the last change was made after a record and not forced, ``counted`` is what the
-criterion before all such changes gives on today's record, and ``counted_how`` the number that decides. Claims that
-are gone say when and why in ``withdrawn``.
+criterion before all such changes gives on today's record, and ``counted_how`` the number that decides. ``restated``
+marks a version that says the same in other words. Claims that are gone say when and why in ``withdrawn``.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,7 +47,11 @@ def load(chapter: str) -> dict[str, Any]:
 
 def changes(entry: Entry) -> list[Entry]:
     """The versions that were written after a record existed, without the first version."""
-    return [version for version in entry["versions"][1:] if version["record"] != "none"]
+    return [
+        version
+        for version in entry.get("versions", ())[1:]
+        if version["record"] != "none" and not version.get("restated")
+    ]
 
 
 def changed(entry: Entry) -> bool:
@@ -75,3 +80,63 @@ def earlier(entry: Entry) -> str | None:
         return None
     before = entry["versions"][entry["versions"].index(changes(entry)[0]) - 1]
     return entry.get("counted", before["verdict"])
+
+
+def story(entry: Entry) -> list[str]:
+    """The versions of a criterion that followed a record, each as a line."""
+    lines = []
+    for before, one in zip([None, *entry.get("versions", ())], entry.get("versions", ()), strict=False):
+        if one.get("restated"):
+            continue
+        if before is None:
+            lines += [f"Added on {one['date']}, after the record."] if one.get("added_later") else []
+        elif one.get("record", "none") != "none":
+            error = " It was in error." if one.get("forced") else ""
+            lines.append(
+                f"Changed on {one['date']}, after the record: {one['why']}{error} Before: {text(before)}"
+                + (f" (verdict then: {before['verdict']})." if before.get("verdict") else ".")
+            )
+    return lines
+
+
+def text(version: Mapping[str, Any]) -> str:
+    """A version's criterion as a line."""
+    return "; ".join(version["parts"]) if "parts" in version else str(version["criterion"])
+
+
+def enter(
+    chapter: str, parts: Mapping[str, tuple[str, list[str]]], standing: Mapping[str, str], why: str = ""
+) -> list[str]:
+    """Enter the claims of today whose parts are not the register's last version.
+
+    Args:
+        chapter: whose register.
+        parts: claim id -> whose claim it is and its parts in words.
+        standing: claim id -> the size of the record that exists, or "none".
+        why: needed where one of them has a record.
+
+    Returns:
+        The ids that were entered.
+
+    Raises:
+        ValueError: a criterion changes after its record without a reason.
+    """
+    entries, made = load(chapter), []
+    for id, (whose, words) in parts.items():
+        entry = entries.setdefault(id, {"whose": whose, "versions": []})
+        if entry["versions"] and entry["versions"][-1].get("parts") == words:
+            continue
+        late = standing.get(id, "none") != "none"
+        if late and not why:
+            raise ValueError(f"{chapter}: the criterion of {id} changes after its record exists: say why")
+        version: dict[str, Any] = {
+            "date": datetime.date.today().isoformat(),
+            "parts": words,
+            "record": standing.get(id, "none"),
+        }
+        if late:
+            version |= {"why": why, "forced": False} if entry["versions"] else {"why": why, "added_later": True}
+        entry["versions"].append(version)
+        made.append(id)
+    records.write_whole(path(chapter), (json.dumps(entries, indent=1, ensure_ascii=False) + "\n").encode())
+    return made

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grokbook.catalogue import at_paper_settings, stand_ins
+from grokbook.firstform.catalogue import at_paper_settings, stand_ins
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask

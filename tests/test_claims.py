@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.claims import Claim, Verdict, number, outcome, percent, plain_table, spread, table, tally
+from grokbook.firstform.claims import Claim, Verdict, number, outcome, percent, plain_table, spread, table, tally
 
 
 def accuracy_claim(**changes) -> Claim:

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 import xarray as xr
 
-from grokbook import page, plotting
-from grokbook.claims import Claim, Verdict
+from grokbook import plotting
+from grokbook.firstform import page
+from grokbook.firstform.claims import Claim, Verdict
+from grokbook.firstform.page import Page, fewer_seeds
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
-from grokbook.page import Page, fewer_seeds
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 

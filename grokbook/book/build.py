@@ -127,7 +127,7 @@ def make_chapter(chapter: str, given: Mapping[str, Any], settings: Settings) -> 
 def plan(chapter: str, given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """The checked parameters of a chapter at this scale; what is given goes before what quick.yaml says."""
     notebook = settings.root / "book" / f"{chapter}.ipynb"
-    scaled = _quick(settings.root).get(chapter, {}) if settings.scale == "quick" else {}
+    scaled = _quick(settings.root, chapter) if settings.scale == "quick" else {}
     return parameters.resolve(notebook, {**scaled, **given})
 
 
@@ -141,16 +141,20 @@ def _toc_names(root: Path) -> list[str]:
     return [Path(entry["file"]).name for entry in toc["chapters"]]
 
 
-def _quick(root: Path) -> dict[str, dict[str, Any]]:
-    """book/quick.yaml: chapter -> parameter -> value."""
+def _quick(root: Path, chapter: str) -> dict[str, Any]:
+    """A chapter's parameters at the quick scale: its own, or those of book/quick.yaml."""
+    from grokbook.chapters import chapters as known
+
+    if made := known().get(chapter):
+        return made.quick
     import yaml
 
     path = root / "book" / "quick.yaml"
     scaled = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    for chapter in scaled:
-        if not (root / "book" / f"{chapter}.ipynb").exists():
-            raise BadInput(f'{path} names a chapter "{chapter}"{parameters.suggest(chapter, chapters(root))}')
-    return scaled
+    for one in scaled:
+        if not (root / "book" / f"{one}.ipynb").exists():
+            raise BadInput(f'{path} names a chapter "{one}"{parameters.suggest(one, chapters(root))}')
+    return dict(scaled.get(chapter, {}))
 
 
 def _stage(root: Path, stage: Path, only: str | None = None) -> None:
@@ -180,6 +184,7 @@ def _execute(
         BuildError: a chapter failed; the others are ended.
     """
     environment = THREADS | {
+        "GROKBOOK_SCALE": settings.scale,
         "GROKBOOK_DEVICE": settings.device,
         "GROKBOOK_FRESH": "1" if settings.fresh else "",
         "GROKBOOK_LOG": str(log.path),

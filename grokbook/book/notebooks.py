@@ -63,6 +63,7 @@ def canonical(notebook: Notebook) -> Notebook:
         "language_info": {key: value for key, value in language.items() if key != "version"},
         **{key: result["metadata"][key] for key in ("mystnb", "widgets") if key in result["metadata"]},
     }
+    result["cells"] = [part for cell in result["cells"] for part in _apart(cell)]
     for number, cell in enumerate(result["cells"], start=1):
         cell["id"] = f"cell-{number}"
         for key in ("papermill", "execution"):
@@ -71,6 +72,17 @@ def canonical(notebook: Notebook) -> Notebook:
             cell["outputs"] = list(_settled(cell["outputs"]))
     _rename_widgets(result)
     return result
+
+
+def _apart(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What stands below a figure in a cell of its own: MyST captions every output of a figure's cell."""
+    if "figure" not in cell["metadata"].get("mystnb", {}):
+        yield cell
+        return
+    below = [one for one in cell["outputs"] if "text/html" in one.get("data", {})]
+    yield {**cell, "outputs": [one for one in cell["outputs"] if one not in below]}
+    if below:
+        yield {**cell, "metadata": {"tags": ["remove-input"]}, "source": "# below the figure", "outputs": below}
 
 
 def _settled(outputs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -219,8 +219,12 @@ def resolve(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def chapter_check(chapter: str) -> Callable[[dict[str, Any]], None]:
-    """`check` of grokbook/chapters/<chapter>/parameters.py; one that accepts all if there is none."""
+def chapter_check(chapter: str) -> Callable[[dict[str, Any]], object]:
+    """What refuses a chapter's values: its settings, or the ``check`` of its module ``parameters``."""
+    from grokbook.chapters import chapters
+
+    if made := chapters().get(chapter):
+        return lambda parameters: made.settings(**parameters)
     name = f"grokbook.chapters.{chapter}"
     if importlib.util.find_spec(name) and importlib.util.find_spec(f"{name}.parameters"):
         return importlib.import_module(f"{name}.parameters").check

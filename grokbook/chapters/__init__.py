@@ -1,3 +1,96 @@
-"""One package a chapter: what it trains, its theory, its figures, its claims."""
+"""The chapters are the folders here: each makes a ``CHAPTER`` (or, until it moves, has a module ``experiments``)."""
 
-CHAPTERS = ("gromov", "liu", "gu")
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, get_type_hints
+
+from grokbook.chapter import Chapter
+from grokbook.settings import keywords
+from grokbook.train.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An experiment of the book, as the command line sees it.
+
+    Args:
+        name: ``"chapter/experiment"``.
+        make: keywords -> experiment; without any, what its figure is meant to have.
+        known: keyword -> (type as text, default).
+        about: what it is, in a line.
+        stand_ins: the smaller experiments that may stand in for it, the largest first.
+    """
+
+    name: str
+    make: Callable[..., Experiment]
+    known: dict[str, tuple[str, Any]]
+    about: str
+    stand_ins: Callable[[], list[Experiment]]
+
+
+def _has(chapter: str, part: str) -> bool:
+    return importlib.util.find_spec(f"grokbook.chapters.{chapter}.{part}") is not None
+
+
+@cache
+def chapters() -> dict[str, Chapter | None]:
+    """Name -> chapter of all that train; None for one in its first form."""
+    found: dict[str, Chapter | None] = {}
+    for module in pkgutil.iter_modules(__path__):
+        made = getattr(importlib.import_module(f"{__name__}.{module.name}"), "CHAPTER", None)
+        first_form = _has(module.name, "experiments")
+        if made or first_form:
+            found[module.name] = None if first_form else made
+    return found
+
+
+def experiments(chapter: str | None = None) -> dict[str, Entry]:
+    """Every experiment of the book, or of one chapter, by name."""
+    entries = [entry for name in ([chapter] if chapter else chapters()) for entry in _entries(name)]
+    return {entry.name: entry for entry in entries}
+
+
+def _entries(chapter: str) -> list[Entry]:
+    made = chapters()[chapter]
+    if made is None:
+        module = importlib.import_module(f"{__name__}.{chapter}.experiments")
+        return [
+            Entry(f"{chapter}/{name}", make, _typed(make), _line(make), partial(_first_form, module, name))
+            for name, make in module.EXPERIMENTS.items()
+        ]
+    home, of_page = made.settings(), _typed(made.settings)
+    return [
+        Entry(
+            f"{chapter}/{name}",
+            partial(recipe, home),
+            of_page | _typed(recipe.make),
+            _line(recipe.make),
+            partial(recipe.stand_ins, home),
+        )
+        for name, recipe in made.experiments.items()
+    ]
+
+
+def _first_form(module: Any, name: str) -> list[Experiment]:
+    from grokbook.firstform.catalogue import reduced
+
+    return [reduced(make()) for make in module.REDUCED.get(name, ())]
+
+
+def _typed(function: Callable[..., Any]) -> dict[str, tuple[str, Any]]:
+    """Keyword -> its type as text, without its range, and its default."""
+    types = get_type_hints(function)
+    return {
+        name: (types[name].__name__ if type(types[name]) is type else str(types[name]).split("abc.")[-1], default)
+        for name, default in keywords(function).items()
+    }
+
+
+def _line(function: Callable[..., Any]) -> str:
+    return (function.__doc__ or "").splitlines()[0]

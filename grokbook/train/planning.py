@@ -108,13 +108,7 @@ def makespan(seconds: Iterable[float], workers: int) -> float:
 
 
 def experiments() -> dict[str, Experiment]:
-    """Every experiment of the book at the papers' settings, by name."""
-    from importlib import import_module
+    """Every experiment of the book at the settings of its figure, by name."""
+    from grokbook import chapters
 
-    from grokbook.chapters import CHAPTERS
-
-    found: dict[str, Any] = {}
-    for chapter in CHAPTERS:
-        made = (make() for make in import_module(f"grokbook.chapters.{chapter}.experiments").EXPERIMENTS.values())
-        found |= {experiment.name: experiment for experiment in made}
-    return found
+    return {name: entry.make() for name, entry in chapters.experiments().items()}

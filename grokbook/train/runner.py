@@ -106,6 +106,16 @@ def obtain(experiment: Experiment, *, otherwise: Experiment | None = None, devic
     return record
 
 
+def known(experiment: Experiment) -> xr.Dataset | None:
+    """The record of an experiment where it is stored or cached, noted in the build's log; None if it is not."""
+    began, place = time.monotonic(), status(experiment)
+    if place.state == "damaged":
+        print(f"grokbook: {place.why}; it counts as missing", file=sys.stderr)
+    if place.record is not None:
+        _log(experiment, "cached" if place.path == records.cached_path(experiment) else "stored", began)
+    return place.record
+
+
 def fresh() -> bool:
     """Whether stored records are to be ignored."""
     return os.environ.get("GROKBOOK_FRESH", "") not in ("", "0")

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from grokbook.book.parameters import declared
-from grokbook.catalogue import at_paper_settings
+from grokbook.firstform.catalogue import at_paper_settings
 
 TRAINING = ("gromov", "liu", "gu")
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.gromov import studies
 from grokbook.chapters.gromov.studies import median
-from grokbook.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
+from grokbook.firstform.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import never_median, or_never, ranks
 
 CLAIMS: list[Claim] = []

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapters.gromov import studies, theory
-from grokbook.claims import Records, Table, number, plain_table
+from grokbook.firstform.claims import Records, Table, number, plain_table
 from grokbook.models.mlp import SCALINGS
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from grokbook.chapters.gromov import studies
 from grokbook.chapters.gromov.studies import median
-from grokbook.claims import Records, Sentence, number, percent
+from grokbook.firstform.claims import Records, Sentence, number, percent
 
 
 def dynamics(records: Records) -> str:

@@ -22,7 +22,7 @@ import xarray as xr
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.experiments import OPERATIONS, QUADRATIC
 from grokbook.chapters.gu.studies import Array, last, reached, regular_steps
-from grokbook.claims import Check, Claim, Records, Verdict, entering, number, outcome, percent, spread
+from grokbook.firstform.claims import Check, Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median, never_median, or_never
 from grokbook.tasks import modular_function
 from grokbook.train.records import conditions, select

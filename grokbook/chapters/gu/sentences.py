@@ -20,7 +20,7 @@ from grokbook.chapters.gu.claims import (
     speeds,
 )
 from grokbook.chapters.gu.studies import MADE_OF, last, reached
-from grokbook.claims import Records, Sentence, number, percent
+from grokbook.firstform.claims import Records, Sentence, number, percent
 from grokbook.measures import median, never_median
 from grokbook.train.records import conditions, select
 

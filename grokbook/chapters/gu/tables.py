@@ -11,7 +11,7 @@ import xarray as xr
 from grokbook.chapters.gu import studies, theory
 from grokbook.chapters.gu.claims import at_step
 from grokbook.chapters.gu.studies import last
-from grokbook.claims import Records, Table, number, percent, plain_table
+from grokbook.firstform.claims import Records, Table, number, percent, plain_table
 from grokbook.measures import median, never_median
 from grokbook.train.records import select
 

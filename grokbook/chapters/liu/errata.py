@@ -9,7 +9,7 @@ import numpy as np
 
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
-from grokbook.claims import Records, Table, number, percent, plain_table
+from grokbook.firstform.claims import Records, Table, number, percent, plain_table
 from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train.records import select
 

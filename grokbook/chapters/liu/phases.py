@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook.chapters.liu.theory import ideal_accuracy
-from grokbook.claims import Table, plain_table
+from grokbook.firstform.claims import Table, plain_table
 from grokbook.tasks import AdditionTask
 
 #: In the order of their codes. The last is not in the table: it happens at the edge of a budget and on small images.

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grokbook import plotting
-from grokbook.claims import OUTCOMES, Markdown, Table, badge, plain_table
+from grokbook.firstform.claims import OUTCOMES, Markdown, Table, badge, plain_table
 from grokbook.plotting import styled
 from grokbook.train import records
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grokbook.claims import OUTCOMES
+from grokbook.firstform.claims import OUTCOMES
 
 
 def check(values: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import xarray as xr
 
 from grokbook.chapters.gromov import claims, experiments, studies
 from grokbook.chapters.gromov.claims import BY_ID, CLAIMS
-from grokbook.claims import OUTCOMES
+from grokbook.firstform.claims import OUTCOMES
 
 from .conftest import WIDTH, P
 

@@ -17,7 +17,7 @@ from grokbook.chapters.gu import experiments, figures, studies, tables, theory
 from grokbook.chapters.gu.claims import CLAIMS
 from grokbook.chapters.gu.parameters import check
 from grokbook.chapters.gu.sentences import SENTENCES
-from grokbook.claims import OUTCOMES, Table
+from grokbook.firstform.claims import OUTCOMES, Table
 from grokbook.train.records import select
 
 from .conftest import TINY, tiny

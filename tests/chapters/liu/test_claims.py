@@ -7,7 +7,7 @@ import pytest
 
 from grokbook.chapters.liu import claims, experiments, studies
 from grokbook.chapters.liu.claims import BY_ID, CLAIMS
-from grokbook.claims import OUTCOMES
+from grokbook.firstform.claims import OUTCOMES
 from grokbook.train.records import select
 
 DERIVED = {"component_accuracy"}

@@ -1,0 +1,175 @@
+"""A chapter: settings, and sections that say what is trained, what is computed and what is claimed.
+
+A section of a page is a module: it makes a ``Section`` and enters experiments, studies and claims with its decorators.
+What a study or a part of a claim needs is what its arguments are called. The notebook opens the chapter as a ``Page``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from grokbook import settings
+from grokbook.claims import Claim, Part
+from grokbook.settings import Settings
+from grokbook.train.experiment import Experiment
+
+if TYPE_CHECKING:
+    from grokbook.page import Page
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an experiment follows from a chapter's settings.
+
+    Args:
+        make: settings and keywords -> experiment; the keywords' defaults are the paper's settings, or ours.
+        smaller: what may stand in on the page where there is no record, the largest first: keywords, and settings.
+        quick: keywords and settings at the quick scale.
+    """
+
+    make: Callable[..., Experiment]
+    smaller: tuple[Mapping[str, Any], ...] = ()
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, chosen: Settings, **given: Any) -> Experiment:
+        """The experiment at some settings; ``given`` may name a keyword or a setting.
+
+        Raises:
+            ValueError: a value out of its range, or a name that neither has.
+        """
+        own = settings.keywords(self.make)
+        if unknown := [name for name in given if name not in own and name not in chosen.names()]:
+            raise ValueError(
+                f"{self.make.__name__} takes no {unknown[0]}; it takes {', '.join([*own, *chosen.names()])}"
+            )
+        arguments = {name: value for name, value in given.items() if name in own}
+        settings.check(self.make, arguments)
+        return self.make(dataclasses.replace(chosen, **{k: v for k, v in given.items() if k not in own}), **arguments)
+
+    def stand_ins(self, chosen: Settings) -> list[Experiment]:
+        """The smaller experiments, the largest first."""
+        return [dataclasses.replace(self(chosen, **given), scale="reduced") for given in self.smaller]
+
+
+class Section:
+    """One section of a page: its experiments, studies and claims, entered where they are written."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.experiments: dict[str, Recipe] = {}
+        self.studies: dict[str, Callable[..., xr.Dataset]] = {}
+        self.claims: list[Claim] = []
+
+    def experiment(
+        self, *, smaller: Sequence[Mapping[str, Any]] = (), quick: Mapping[str, Any] | None = None
+    ) -> Callable[[Callable[..., Experiment]], Recipe]:
+        """Enter an experiment under its function's name (see ``Recipe``)."""
+
+        def enter(make: Callable[..., Experiment]) -> Recipe:
+            made = self.experiments[make.__name__] = Recipe(make, tuple(smaller), quick or {})
+            return made
+
+        return enter
+
+    def study(self, compute: Callable[..., xr.Dataset]) -> Callable[..., xr.Dataset]:
+        """Enter a dataset that is computed without training, under its function's name.
+
+        Its arguments name records and studies; ``s`` is the settings. It raises ``ValueError`` where it has no meaning.
+        """
+        self.studies[compute.__name__] = compute
+        return compute
+
+    def claim(
+        self,
+        id: str,
+        figure: str,
+        statement: str,
+        *parts: Part,
+        on: str | Sequence[str] = (),
+        paper: str = "",
+        forecast: str = "",
+        whose: str = "paper",
+        earlier: Sequence[Part] = (),
+    ) -> Claim:
+        """Enter a claim (see ``Claim``); ``on`` names the records that its parts measure, where they do not say."""
+        names = (on,) if isinstance(on, str) else tuple(on)
+        placed = [tuple(dataclasses.replace(one, on=one.on or names) for one in group) for group in (parts, earlier)]
+        made = Claim(id, figure, statement, placed[0], paper, forecast, whose, placed[1])
+        self.claims.append(made)
+        return made
+
+
+class Chapter:
+    """A notebook and the package folder that backs it.
+
+    Args:
+        name: of the folder and the notebook.
+        paper: how the paper is named, as "Gromov (2023)".
+        settings: the class whose defaults are what the figures are committed with.
+        sections: names of its modules, in the order of the page.
+        quick: settings at the quick scale.
+    """
+
+    def __init__(
+        self, name: str, paper: str, settings: type[Settings], sections: Sequence[str], quick: Mapping[str, Any]
+    ) -> None:
+        self.name, self.paper, self.settings, self.quick = name, paper, settings, dict(quick)
+        self._names = tuple(sections)
+
+    @cached_property
+    def sections(self) -> dict[str, Section]:
+        """Its sections by name, imported when first asked for."""
+        place = f"grokbook.chapters.{self.name}"
+        return {name: importlib.import_module(f"{place}.{name}").section for name in self._names}
+
+    def room(self, name: str) -> str:
+        """The module that holds an experiment, a study or a claim, as a path in the repository."""
+        for section in self.sections.values():
+            if name in section.experiments or name in section.studies or any(name == one.id for one in section.claims):
+                return f"grokbook/chapters/{self.name}/{section.name}.py"
+        raise KeyError(name)
+
+    @cached_property
+    def experiments(self) -> dict[str, Recipe]:
+        """All of its experiments."""
+        return dict(self._all(lambda section: section.experiments.items()))
+
+    @cached_property
+    def studies(self) -> dict[str, Callable[..., xr.Dataset]]:
+        """All of its studies."""
+        return dict(self._all(lambda section: section.studies.items()))
+
+    @cached_property
+    def claims(self) -> dict[str, Claim]:
+        """All of its claims by id."""
+        return dict(self._all(lambda section: ((one.id, one) for one in section.claims)))
+
+    def _all(self, of: Callable[[Section], Any]) -> Iterator[tuple[str, Any]]:
+        seen: set[str] = set()
+        for section in self.sections.values():
+            for name, thing in of(section):
+                if name in seen:
+                    raise ValueError(f"{self.name}: two things are called {name}")
+                seen.add(name)
+                yield name, thing
+
+    def needed_by(self, name: str) -> list[str]:
+        """The experiments behind an experiment, a study, or what a part's argument names."""
+        if name in self.experiments:
+            return [name]
+        arguments = (one for one in inspect.signature(self.studies[name]).parameters if one != "s")
+        return list(dict.fromkeys(one for argument in arguments for one in self.needed_by(argument)))
+
+    def page(self, parameters: Mapping[str, Any]) -> Page:
+        """The page at the parameters that a notebook's namespace holds; called in its set-up cell."""
+        from grokbook.page import Page
+
+        return Page(self, self.settings(**{name: parameters[name] for name in self.settings.names()}))

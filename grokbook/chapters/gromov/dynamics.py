@@ -1,0 +1,223 @@
+"""Fig. 1: what plain gradient descent does, and how long the delay is in each of the paper's output scalings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.gromov import Settings
+from grokbook.chapters.gromov.training import gradient_descent
+from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between, near
+from grokbook.curves import at, first, last, peak, t_test, t_train
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.settings import Rate, Steps
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
+from grokbook.words import percent, times
+
+section = Section("dynamics")
+NORMS = ("weight_norm", "gradient_norm")
+
+
+@section.experiment(quick={"lr": 1e6})
+def learning_curves(s: Settings, *, lr: Rate = 1e5) -> Experiment:
+    """Figs 1, 2 and 3: modular addition under plain gradient descent, in the scaling that the paper's curves fit."""
+    task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "input_mean_field")
+    optimizer = gradient_descent(lr, s.p, s.width)
+    return Experiment(
+        "gromov/learning_curves",
+        tuple(Run(task, model, optimizer, s.gd_steps, seed, label="GD") for seed in range(s.seeds)),
+        Schedule(log=60, every=max(1, s.gd_steps // 500)),
+        (*NORMS, "ipr", "phases"),
+        snapshots=(0, -1),
+        keep=("W_in", "W_out"),
+    )
+
+
+@section.experiment(quick={"steps": 600})
+def printed_scaling(s: Settings, *, steps: Steps = 2_000) -> Experiment:
+    """Fig. 1 again in the scaling printed in the text, 2/N with unit variance; momentum gets there sooner."""
+    task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "mean_field")
+    optimizer = gradient_descent(2000, s.p, s.width, "mean_field", momentum=0.9)
+    return Experiment(
+        "gromov/printed_scaling",
+        tuple(Run(task, model, optimizer, steps, seed, label="GD + momentum, 2/N") for seed in range(s.seeds)),
+        Schedule(log=60, every=max(1, steps // 200)),
+        (*NORMS, "ipr", "phases"),
+    )
+
+
+@section.experiment(quick={"steps": 600})
+def printed_scaling_plain(s: Settings, *, steps: Steps = 20_000) -> Experiment:
+    """Fig. 1 in the printed scaling under plain GD: the long delay; a run ends when it has grokked."""
+    task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "mean_field")
+    optimizer = gradient_descent(3000, s.p, s.width, "mean_field")
+    return Experiment(
+        "gromov/printed_scaling_plain",
+        tuple(Run(task, model, optimizer, steps, seed, label="GD, 2/N") for seed in range(s.seeds)),
+        Schedule(log=60, every=max(1, steps // 200)),
+        ("weight_norm",),
+        stop=Stop(evaluations=3),
+    )
+
+
+# ------------------------------------------------------------------------------------- what is read off the curves
+
+
+def relative_norms(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
+    """(run, step) norm of a layer's weights in units of its initial norm."""
+    norms = record[f"weight_norm_{layer}"].values
+    return norms / norms[:, :1]
+
+
+def gradient_norm(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run, step) norm of the gradient, both layers together."""
+    return np.hypot(record.gradient_norm_W_in.values, record.gradient_norm_W_out.values)
+
+
+def loss_peak(record: xr.Dataset) -> tuple[NDArray, NDArray]:
+    """(run,) step and value of the largest test loss after a tenth of t_train."""
+    return peak(record, "test_loss", 0.1 * t_train(record))
+
+
+def above_silence(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) by which share the largest test loss exceeds 1/p, the error of a network that says nothing."""
+    return loss_peak(record)[1] * record.p.values - 1
+
+
+def falling_share(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) share of logged intervals up to t_test in which the train loss falls."""
+    inside = record.step.values[1:] <= t_test(record)[:, None]
+    falls = np.diff(record.train_loss.values) < 0
+    return (falls & inside).sum(1) / np.maximum(inside.sum(1), 1)
+
+
+def grown(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
+    """(run,) a layer's norm at t_test in units of the initial one."""
+    return at(record, relative_norms(record, layer), t_test(record))
+
+
+def done_at_onset(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
+    """(run,) share of a norm's growth up to t_test that is done when 5 % of the test set is right."""
+    onset = first(record, "test_accuracy", 0.05)
+    return (at(record, relative_norms(record, layer), onset) - 1) / (grown(record, layer) - 1)
+
+
+def largest_norm(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the largest norm that either layer ever has, in units of its initial one."""
+    return np.nanmax([relative_norms(record, layer) for layer in ("W_in", "W_out")], axis=(0, 2))
+
+
+def lowest_norm(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the smallest norm of the first layer, in units of the initial one."""
+    return np.nanmin(relative_norms(record, "W_in"), axis=1)
+
+
+def final_norm(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the first layer's norm at the end, in units of the initial one."""
+    return last(record, relative_norms(record, "W_in"))
+
+
+def fastest(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) step of the largest gradient after the first 5 % of the run."""
+    return peak(record, gradient_norm(record), 0.05 * float(record.step[-1]))[0]
+
+
+def least_delay(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) t_test / t_train, where a run that never generalises has at least the delay of its length."""
+    end = np.where(np.isfinite(record.test_accuracy.values), record.step.values, 0).max(1)
+    return np.minimum(t_test(record), end) / t_train(record)
+
+
+# ---------------------------------------------------------------------------------------------------------- claims
+
+section.claim(
+    "fig1a",
+    "Fig. 1a",
+    "Train loss decays monotonically; test loss is largest right before test accuracy takes off.",
+    Part("share of intervals in which train loss falls", falling_share, at_least(0.95), percent),
+    Part("largest test loss above 1/p by", above_silence, at_least(0.02), percent),
+    Part("its step / t_train", lambda record: loss_peak(record)[0] / t_train(record), at_least(0.7)),
+    Part("its step / t_test", lambda record: loss_peak(record)[0] / t_test(record), at_most(1)),
+    Part(
+        "test accuracy there", lambda record: at(record, "test_accuracy", loss_peak(record)[0]), at_most(0.1), percent
+    ),
+    on="learning_curves",
+    forecast="peak 4 % above 1/p, accuracy there 0.2 % (one earlier run)",
+)
+
+section.claim(
+    "fig1b",
+    "Fig. 1b",
+    "Weight norms grow, but do not explode.",
+    Part("first layer's norm at t_test", partial(grown, layer="W_in"), between(3, 6), times),
+    Part("readout's norm at t_test", partial(grown, layer="W_out"), between(3, 6), times),
+    Part("largest norm of either layer", largest_norm, at_most(8), times, every=True),
+    on="learning_curves",
+    forecast="×4.5",
+)
+
+section.claim(
+    "fig1b-onset",
+    "Fig. 1b",
+    "Weight norms start growing at the onset of grokking.",
+    Part("first layer's growth done when 5 % of the test set is right",
+        partial(done_at_onset, layer="W_in"),
+        at_most(0.2),
+        percent,
+    ),
+    Part("readout's growth done then", partial(done_at_onset, layer="W_out"), at_most(0.2), percent),
+    on="learning_curves",
+)  # fmt: skip
+
+section.claim(
+    "fig1b-printed",
+    "beyond Fig. 1b",
+    "In the scaling that the text prints, the first layer's norm falls first and ends below the initial one.",
+    Part("lowest norm / norm at the end", lambda record: lowest_norm(record) / final_norm(record), below(1)),
+    Part("norm at the end", lambda record: final_norm(record), near(0.71, 0.05), times),
+    on="printed_scaling",
+    forecast="falls to 0.49, ends at 0.71",
+    whose="ours",
+)
+
+section.claim(
+    "fig1c",
+    "Fig. 1c",
+    "Test accuracy rises late and suddenly under plain gradient descent without regularisation.",
+    Part("t_train", t_train, REACHED, every=True),
+    Part("t_test", t_test, REACHED, every=True),
+    Part("delay t_test / t_train", lambda record: t_test(record) / t_train(record), between(1.1, 2.5)),
+    Part(
+        "test accuracy at t_train", lambda record: at(record, "test_accuracy", t_train(record)), at_most(0.05), percent
+    ),
+    on="learning_curves",
+    forecast="delay 1.2, accuracy 2.5 % at t_train",
+)
+
+section.claim(
+    "fig1c-printed",
+    "beyond Fig. 1c",
+    "In the printed scaling, 2/N with unit variance, the delay is long.",
+    Part("delay under plain gradient descent, at least", least_delay, above(4), times),
+    on="printed_scaling_plain",
+    forecast="above 4 (seen at p = 53)",
+    whose="ours",
+)
+
+section.claim(
+    "fig1d",
+    "Fig. 1d",
+    "Training accelerates until the test loss is largest and slows down afterwards.",
+    Part(
+        "step of the largest gradient / of the largest test loss",
+        lambda record: fastest(record) / loss_peak(record)[0],
+        near(1, 0.15),
+    ),
+    on="learning_curves",
+    forecast="within 4 %, well below the edge of stability",
+)

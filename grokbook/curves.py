@@ -1,0 +1,112 @@
+"""What all chapters ask of a record's curves: first crossings, values at a time, last and best ones, sweeps.
+
+A run that never reaches a threshold has the time infinity, which sorts and compares as "never"; nan is "not measured".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import measures
+
+LEARNT = 0.99  # the accuracy at which a set counts as learnt, where a paper names none
+
+Array = NDArray[np.float64]
+
+
+def own_steps(record: xr.Dataset) -> xr.Dataset:
+    """Without the steps at which none of these runs was measured: conditions of one record may differ in them."""
+    return record.isel(step=np.flatnonzero(np.isfinite(record.train_loss.values).any(0)))
+
+
+def first(record: xr.Dataset, curve: str, threshold: float = LEARNT) -> Array:
+    """(run,) the first measured step at which a curve is at least ``threshold``; infinity if never."""
+    found = measures.first_step(record[curve].values, record.step.values, threshold)
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def t_train(record: xr.Dataset, threshold: float = LEARNT) -> Array:
+    """(run,) when the training set is learnt; infinity if never."""
+    return first(record, "train_accuracy", threshold)
+
+
+def t_test(record: xr.Dataset, threshold: float = LEARNT) -> Array:
+    """(run,) when the test set is answered; infinity if never."""
+    return first(record, "test_accuracy", threshold)
+
+
+def at(record: xr.Dataset, curve: str | Array, steps: ArrayLike) -> Array:
+    """(run,) a curve, by name or as (run, step), at each run's own step: the last value up to it; nan if none."""
+    values = record[curve].values if isinstance(curve, str) else curve
+    found = np.full(len(values), np.nan)
+    for run, step in enumerate(np.broadcast_to(np.asarray(steps, float), len(values))):
+        known = np.isfinite(values[run]) & (record.step.values <= step)
+        if np.isfinite(step) and known.any():
+            found[run] = values[run, known][-1]
+    return found
+
+
+def last(record: xr.Dataset, curve: str | Array) -> Array:
+    """(run,) the last measured value of a curve; nan where there is none."""
+    return measures.last_value(record[curve].values if isinstance(curve, str) else curve)
+
+
+def best(record: xr.Dataset, curve: str = "test_accuracy") -> Array:
+    """(run,) the highest value of a curve."""
+    return np.nanmax(record[curve].values, axis=1)
+
+
+def peak(record: xr.Dataset, curve: str | Array, after: ArrayLike = 0.0) -> tuple[Array, Array]:
+    """Step and value, each (run,), at which a curve is largest at or after each run's own step; nan if not measured."""
+    values = record[curve].values if isinstance(curve, str) else curve
+    inside = np.isfinite(values) & (
+        record.step.values >= np.broadcast_to(np.asarray(after, float), len(values))[:, None]
+    )
+    masked = np.where(inside, values, -np.inf)
+    some, place = inside.any(1), masked.argmax(1)
+    return np.where(some, record.step.values[place], np.nan), np.where(some, masked.max(1), np.nan)
+
+
+def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) -> tuple[Array, Array]:
+    """A quantity of every run against a swept setting.
+
+    Args:
+        record: the runs of one condition.
+        over: name of the swept coordinate, as ``"width"``.
+        values: record -> (run,).
+
+    Returns:
+        (n,) the settings in increasing order and (seed, n) the values, nan where a seed has no such run.
+    """
+    settings, seeds = np.unique(record[over].values), np.unique(record.seed.values)
+    table = np.full((len(seeds), len(settings)), np.nan)
+    table[np.searchsorted(seeds, record.seed.values), np.searchsorted(settings, record[over].values)] = values(record)
+    return settings, table
+
+
+def median(values: ArrayLike, axis: int | None = None) -> Array:
+    """The median of what was measured; infinity ("never") counts as larger than any number."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nanmedian(np.asarray(values, float), axis=axis))
+
+
+def smallest(settings: Array, table: Array, holds: Callable[[Array], NDArray[np.bool_]] = np.isfinite) -> float:
+    """The smallest setting from which on upwards the median over seeds, of (seed, n), holds; infinity if none.
+
+    The one definition of "smallest share that groks", "smallest width that suffices".
+    """
+    good = np.asarray(holds(median(table, axis=0)))
+    unbroken = np.cumprod(good[::-1])[::-1].astype(bool)
+    return float(settings[unbroken.argmax()]) if unbroken.any() else float("inf")
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> float:
+    """Rank correlation of two sequences, (n,) each; nan for fewer than three points."""
+    one, other = np.asarray(x, float), np.asarray(y, float)
+    if len(one) < 3:
+        return float("nan")
+    return float(np.corrcoef(measures.ranks(one), measures.ranks(other))[0, 1])

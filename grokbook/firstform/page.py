@@ -1,0 +1,287 @@
+"""What a chapter's notebook talks to: records and studies by name, figures to show, claims to judge.
+
+A record is looked up or trained when a figure or a claim first asks for it. A training that would cost more than the
+page's budget is not started: what needs it says so, with the command that would run it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from grokbook import plotting, words
+from grokbook.firstform import claims as claims_module
+from grokbook.firstform.claims import Markdown
+from grokbook.recipes import describe, settings
+from grokbook.train import records, runner
+from grokbook.train.experiment import Experiment, Run
+from grokbook.train.records import write_whole
+
+Study = Callable[[], xr.Dataset | None]
+
+
+class Page(Mapping[str, xr.Dataset]):
+    """One chapter at one set of parameters; a mapping from names to records and studies, filled when asked.
+
+    Args:
+        chapter: its name.
+        experiments: name -> experiment.
+        studies: name -> function that computes a dataset without training, or None where it has no meaning.
+        figures: id -> an object with ``draw`` (records -> figure) and ``needs`` (names).
+        claims: all claims of the chapter.
+        sentences: id -> an object with ``write`` (records -> text) and ``needs``.
+        made_of: study -> the experiments that it reads.
+        otherwise: name -> a smaller experiment that stands in where the full one has no record.
+        cost: experiment -> PFLOP of its training.
+        budget: the most PFLOP that a training may cost to be started from the page; at other settings than the
+            paper's, what would cost more trains with as many of its seeds as it allows.
+        committed: names of experiments whose records come with the book; where there is none, none was made yet,
+            and the page says how to make it instead of training unasked.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    """
+
+    def __init__(
+        self,
+        chapter: str,
+        experiments: Mapping[str, Experiment],
+        studies: Mapping[str, Study],
+        figures: Mapping[str, Any],
+        claims: Sequence[claims_module.Claim],
+        sentences: Mapping[str, Any],
+        *,
+        made_of: Mapping[str, Sequence[str]] | None = None,
+        otherwise: Mapping[str, Experiment] | None = None,
+        cost: Callable[[Experiment], float] = lambda experiment: 0.0,
+        budget: float = np.inf,
+        committed: Collection[str] = (),
+        device: str | None = None,
+    ) -> None:
+        self.chapter, self.experiments, self.studies = chapter, experiments, studies
+        self.drawn, self.all_claims = figures, {claim.id: claim for claim in claims}
+        self.sentences, self.made_of = sentences, made_of or {}
+        self.otherwise, self.cost, self.budget, self.device = otherwise or {}, cost, budget, device
+        self.committed = committed
+        self._found: dict[str, xr.Dataset | None] = {}
+        self.verdicts: dict[str, claims_module.Verdict] = {}
+        self.sources: dict[str, str] = {}
+        self._described: set[str] = set()
+
+    # ---------------------------------------------------------------------------------------------- records by name
+
+    def __getitem__(self, name: str) -> xr.Dataset:
+        if name not in self._found:
+            if name in self.experiments:
+                self._found[name] = self._obtain(name)
+            elif name in self.studies:
+                self._found[name] = self.studies[name]()
+            else:
+                raise KeyError(name)
+        found = self._found[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return self[name] is not None  # type: ignore[index]
+        except KeyError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.experiments, *self.studies])
+
+    def __len__(self) -> int:
+        return len(self.experiments) + len(self.studies)
+
+    def _obtain(self, name: str) -> xr.Dataset | None:
+        full, reduced = self.experiments[name], self.otherwise.get(name)
+        candidates = [full] if reduced is None else [full, reduced]
+        if not runner.fresh():
+            found = [runner.status(one) for one in candidates]
+            if any(place.record is not None for place in found):
+                record = runner.obtain(full, otherwise=reduced, device=self.device)
+                place = next(place for place in found if place.record is not None)
+                committed = place.path in [records.stored_path(one) for one in candidates]
+                self.sources[name] = "stored" if committed else "trained here"
+                return record
+        within = [one for one in candidates if self.cost(one) <= self.budget]
+        if not within and name not in self.committed:
+            within = [one for one in fewer_seeds(full) if self.cost(one) <= self.budget]
+        absent = all(runner.status(one).state == "missing" for one in candidates)
+        if not within or (name in self.committed and absent and not runner.fresh()):
+            self.sources[name] = "not trained"
+            return None
+        if runner.fresh() or runner.status(within[0]).record is None:
+            _tell(f"{within[0].name}: training {len(within[0].runs)} networks, {within[0].member_steps:,} steps in all")
+        self.sources[name] = "trained here"
+        return runner.obtain(within[0], device=self.device)
+
+    def command(self, name: str) -> str:
+        """What to type to make a missing record; at other settings than the paper's, what to add to the parameters."""
+        if name in self.experiments:
+            cost = self.cost(self.experiments[name])
+            if name not in self.committed and cost > self.budget:
+                step = 10.0 ** (np.floor(np.log10(cost)) - 1)
+                return f"budget={step * np.ceil(cost / step):g}"
+            return f"python -m grokbook train {self.chapter}/{name}"
+        return "; ".join(self.command(one) for one in self.made_of.get(name, ()) if one not in self)
+
+    def _maker(self, name: str, record: xr.Dataset | None) -> str:
+        """What makes the record that is shown."""
+        if record is not None and name not in self.committed:
+            return "this chapter with its parameters"
+        reduced = record is not None and record.attrs["scale"] == "reduced"
+        return f"{self.command(name)} --reduced" if reduced else self.command(name)
+
+    # ------------------------------------------------------------------------------------------------- what is shown
+
+    def figure(self, id: str) -> Any:
+        """The figure, saved where figures are collected; a placeholder where a record is missing."""
+        drawn = self.drawn[id]
+        missing = [name for name in drawn.needs if name not in self]
+        if missing and not (drawn.some and len(missing) < len(drawn.needs)):
+            trained = list(dict.fromkeys(filter(None, map(self.command, missing))))
+            why = "Not trained here. To train it:\n" + "\n".join(trained) if trained else "Not defined for this p."
+            return plotting.placeholder(why)
+        figure = drawn.draw(self)
+        plotting.save_if_asked(figure, self.chapter, id)
+        return figure
+
+    def say(self, id: str) -> Markdown | None:
+        """A sentence with computed numbers; which command is missing where a record is, unless it was said before."""
+        sentence = self.sentences[id]
+        if missing := [name for name in sentence.needs if name not in self]:
+            text = " ".join(self._sentence(name) for name in missing if name not in self._described)
+        else:
+            text = sentence.write(self)
+        return Markdown(text) if text else None
+
+    def ran(self, *names: str) -> Markdown:
+        """A sentence a record on what was run, computed from the records."""
+        known = [name for name in names if name in self._described]
+        lines = [self._sentence(name) for name in names if name not in known]
+        if known:
+            lines.append(f"See above: {', '.join(f'`{name}`' for name in known)}.")
+        return Markdown("\n".join(f"- {line}" if len(lines) > 1 else line for line in lines))
+
+    def _sentence(self, name: str) -> str:
+        self._described.add(name)
+        if name not in self:
+            return f"**{name}** has no record at these settings; to train it: `{self.command(name)}`."
+        return f"**What was run** (`{name}`): {describe(self[name])}.{self._scale(name)}"
+
+    def _scale(self, name: str) -> str:
+        if self[name].attrs.get("scale") != "reduced":
+            return ""
+        *alike, has = describe(self[name]).split("; ")
+        *settled, wanted = settings(self.experiments[name].runs).split("; ")
+        full = f"has {wanted}" if alike == settled and has != wanted else f"is {'; '.join((*settled, wanted))}"
+        return f' <span class="verdict reduced">reduced</span> The full setting {full}; `{self.command(name)}` runs it.'
+
+    def claims(self, *ids: str, caption: str) -> claims_module.Table:
+        """A table of claims with their verdicts; what was judged is kept for the summary."""
+        chosen = [self.all_claims[id] for id in ids]
+        for claim in chosen:
+            self.verdicts[claim.id] = claim.judge(
+                self, train=lambda name: self.command(name) or "not defined for this p"
+            )
+        return claims_module.table(chosen, self.verdicts, caption)
+
+    def summary(self) -> Markdown:
+        """How many claims came out how; kept beside the figures for the scorecard."""
+        missing = [id for id in self.all_claims if id not in self.verdicts]
+        if missing:
+            raise LookupError(f"claims that no table shows: {', '.join(missing)}")
+        self._keep_verdicts()
+        tally = claims_module.tally(list(self.verdicts.values()))
+        words = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
+        lines = [f"Of {len(self.verdicts)} claims: {words}.", ""]
+        for name in ("partly", "not reproduced"):
+            for id, claim in self.all_claims.items():
+                if self.verdicts[id].outcome == name:
+                    badge = claims_module.badge(name, reduced=self.verdicts[id].reduced)
+                    lines.append(f'- <a href="#claim-{id}">{claim.figure}</a>: {claim.statement} {badge}')
+        if untrained := [name for name in self.experiments if name not in self]:
+            lines += ["", f"Not trained yet: {', '.join(f'`{name}`' for name in untrained)}."]
+        return Markdown("\n".join(lines))
+
+    def _keep_verdicts(self) -> None:
+        if not os.environ.get("GROKBOOK_FIGURES"):
+            return
+        judged = [(claim, self.verdicts[id]) for id, claim in self.all_claims.items()]
+        claims = [
+            {
+                "id": claim.id,
+                "figure": claim.figure,
+                "statement": claim.statement,
+                "outcome": verdict.outcome,
+                "reduced": verdict.reduced,
+            }
+            for claim, verdict in judged
+        ]
+        held = {name: self.get(name, None) for name in self.experiments}
+        trained = [
+            {
+                "name": name,
+                "scale": "missing" if record is None else record.attrs["scale"],
+                "networks": 0 if record is None else record.sizes["run"],
+                "core_seconds": 0 if record is None else round(record.attrs["wall_seconds"]),
+            }
+            for name, record in held.items()
+        ]
+        text = json.dumps({"claims": claims, "records": trained}, indent=1, ensure_ascii=False) + "\n"
+        write_whole(plotting.folder(self.chapter) / "claims.json", text.encode())
+
+    def records_table(self) -> claims_module.Table:
+        """Where every record of the page comes from, and how to make it. Reduced settings stand at their figures."""
+        rows = []
+        for name in self.experiments:
+            record = self.get(name, None)
+            shown, command = _breakable(name), f"<code>{_breakable(self._maker(name, record))}</code>"
+            if record is None:
+                rows.append([shown, self.sources[name], "–", "–", "–", "–", "–", "–", command])
+                continue
+            rows.append(
+                [
+                    shown,
+                    self.sources[name],
+                    record.attrs["scale"],
+                    str(record.sizes["run"]),
+                    str(len(np.unique(record.seed.values))),
+                    record.attrs["machine"],
+                    words.seconds(record.attrs["wall_seconds"]),
+                    f"<code>{record.attrs['hash'][:8]}</code>",
+                    command,
+                ]
+            )
+        head = ("Experiment", "Source", "Scale", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
+        return claims_module.plain_table(head, rows, "The records this page stands on", cards=True)
+
+
+def _breakable(words: str) -> str:
+    """Where a narrow column may break a name, in HTML."""
+    return words.replace("/", "/<wbr>").replace("_", "_<wbr>")
+
+
+def _tell(line: str) -> None:
+    """Say it where whoever builds the book can see it; a page shows nothing."""
+    if path := os.environ.get("GROKBOOK_PROGRESS"):
+        with open(path, "a", encoding="utf-8") as progress:
+            progress.write(line + "\n")
+
+
+def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
+    """The same experiment with fewer and fewer of its seeds, as long as every condition is left."""
+    of_condition: dict[Run, list[int]] = {}
+    for i, run in enumerate(experiment.runs):
+        of_condition.setdefault(dataclasses.replace(run, seed=0), []).append(i)
+    for count in range(max(map(len, of_condition.values())) - 1, 0, -1):
+        kept = sorted(i for own in of_condition.values() for i in own[:count])
+        runs = tuple(experiment.runs[i] for i in kept)
+        yield dataclasses.replace(experiment, runs=runs, scale="reduced")

@@ -1,0 +1,132 @@
+"""What stands below a figure, as HTML: rows of claims, and a fold with code, settings, records and downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from grokbook import recipes, register, words
+from grokbook.claims import Claim, Verdict
+
+if TYPE_CHECKING:
+    from grokbook.page import Page
+
+
+def badge(outcome: str, size: str = "full", *, changed: bool = False) -> str:
+    """The word for a verdict, with others where its records are not full or its criterion was changed."""
+    found = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
+    if size != "full" and outcome != "not tested":
+        found += f' <span class="verdict size">{size}</span>'
+    return found + (' <span class="verdict size">criterion changed</span>' if changed else "")
+
+
+class Badge:
+    """A badge for the prose: ``{glue:}`badge-fig1c```."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+
+    def _repr_html_(self) -> str:
+        return badge(self.verdict.outcome, self.verdict.size)
+
+    def __repr__(self) -> str:
+        return self.verdict.outcome
+
+
+def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str:
+    """One claim: figure, statement, "Paper: ... Here: ... [badge]"; the parts and their history folded."""
+    entry = register.load(page.chapter.name).get(claim.id, {})
+    changed = register.changed(entry)
+    whose = "" if claim.whose == "paper" else "Our question. "
+    line = [
+        f"Paper: {escape(claim.paper)}" if claim.paper else "",
+        f"Here: {escape(counted.line)}" if counted.line else "",
+    ]
+    said = " · ".join(filter(None, [*line, escape(counted.note)]))
+    inside = _parts(claim, today)
+    if claim.earlier:
+        inside += f"<p>By the criterion as first registered, which counts: {counted.outcome}.</p>" + _parts(
+            claim, counted, earlier=True
+        )
+    if claim.forecast:
+        inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
+    inside += "".join(f"<p>{escape(line)}</p>" for line in register.story(entry))
+    return (
+        f'<details class="claim" id="claim-{escape(claim.id)}"><summary>'
+        f"<b>{escape(claim.figure)}</b> {whose}{escape(claim.statement)} "
+        f'<span class="found">{said} {badge(counted.outcome, counted.size, changed=changed)}</span></summary>'
+        f"{inside}</details>"
+    )
+
+
+def _parts(claim: Claim, verdict: Verdict, *, earlier: bool = False) -> str:
+    parts = claim.earlier if earlier else claim.parts
+    found = {id(one.part): one for one in verdict.findings}
+    rows = []
+    for part in parts:
+        finding = found.get(id(part))
+        here = escape(finding.ours) if finding else "–"
+        mark = "–" if not finding else "holds" if finding.holds else "fails"
+        rows.append(f'<tr><th scope="row">{escape(part.criterion)}</th><td>{here}</td><td>{mark}</td></tr>')
+    head = "<tr><th scope=col>What must hold</th><th scope=col>Here</th><th scope=col></th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def below(page: Page, id: str, behind: Sequence[str], source: str, *, files: bool) -> str:
+    """The fold below a figure: what was run, from which record, how to make it again, downloads and code."""
+    chapter = page.chapter.name
+    lines = [_ran(page, name) for name in behind] or ["Nothing is trained for it."]
+    links = [f'<a href="../{chapter}/{id}.{kind}">{kind.upper()}</a>' for kind in ("png", "svg")] if files else []
+    draw = f"<code>make figures</code> draws it again{', ' + ', '.join(links) if links else ''}."
+    code = f"<details><summary>Code of this figure</summary>{highlighted(source)}</details>" if source else ""
+    return (
+        f'<details class="below"><summary>Settings, data and code</summary><ul>'
+        f"{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>{code}</details>"
+    )
+
+
+def _ran(page: Page, name: str) -> str:
+    record = page[name]
+    size = "" if record.attrs["size"] == "full" else f' <span class="verdict size">{record.attrs["size"]}</span>'
+    text = (
+        f"<b>{escape(name)}</b>{size}: {escape(recipes.describe(record))}. "
+        f"{words.seconds(record.attrs['wall_seconds'])} of {escape(record.attrs['machine'])}; "
+        f"recipe <code>{record.attrs['hash'][:8]}</code>, <code>{escape(page.chapter.room(name))}</code>; "
+        f"<code>grokbook train {page.chapter.name}/{name}</code>."
+    )
+    if size:
+        text += f" The full setting: {escape(recipes.settings(page.experiment(name).runs))}."
+    return text
+
+
+def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
+    """All records of a page, folded."""
+    rows = []
+    for name in page.chapter.experiments:
+        if name not in held:
+            rows.append([name, "not trained", "", "", "", f"grokbook train {page.chapter.name}/{name}"])
+            continue
+        about = held[name].attrs
+        cells = [about["size"], str(held[name].sizes["run"]), str(len(np.unique(held[name].seed.values)))]
+        rows.append([name, *cells, words.seconds(about["wall_seconds"]), f"{about['machine']}, {about['hash'][:8]}"])
+    head = "".join(f"<th scope=col>{x}</th>" for x in ("Record", "Size", "Networks", "Seeds", "Core time", "Made by"))
+    body = "".join(
+        f"<tr><th scope=row>{escape(a)}</th>{''.join(f'<td>{escape(x)}</td>' for x in rest)}</tr>" for a, *rest in rows
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    summary = "<summary>The records this page stands on</summary>"
+    return f'<details class="below">{summary}<div class="verdicts">{table}</div></details>'
+
+
+def highlighted(source: str) -> str:
+    """Python as HTML that the page's own style colours."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    found: Any = highlight(source, PythonLexer(), HtmlFormatter())
+    return str(found)

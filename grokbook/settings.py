@@ -1,0 +1,124 @@
+"""Settings of a chapter and their ranges: declared once, in annotations, for notebook, papermill and command line.
+
+    @dataclass(frozen=True)
+    class Gromov(Settings):
+        p: Annotated[int, whole(3)] = 97
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which values are allowed, and the words that say so."""
+
+    words: str
+    allows: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def whole(least: int, most: int | None = None) -> Range:
+    """Whole numbers from ``least`` to ``most``."""
+
+    def allows(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= (most or value)
+
+    return Range(
+        f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}", allows
+    )
+
+
+def several(inner: Range) -> Range:
+    """A list of different values, each in a range."""
+
+    def allows(value: Any) -> bool:
+        return (
+            isinstance(value, list | tuple)
+            and len(value) > 0
+            and len(set(map(repr, value))) == len(value)
+            and all(map(inner.allows, value))
+        )
+
+    return Range(f"a list of different values, each {inner.words},", allows)
+
+
+def choice(*known: str) -> Range:
+    """One of some words."""
+    return Range(f"one of {', '.join(known)}", lambda value: value in known)
+
+
+SHARE = Range("a number strictly between 0 and 1", lambda value: _is_number(value) and 0 < value < 1)
+POSITIVE = Range("a number above 0", lambda value: _is_number(value) and value > 0)
+NOT_NEGATIVE = Range("a number of at least 0", lambda value: _is_number(value) and value >= 0)
+
+Steps = Annotated[int, whole(1)]
+Seeds = Annotated[int, whole(1)]
+Width = Annotated[int, whole(1)]
+Share = Annotated[float, SHARE]
+Shares = Annotated[tuple[float, ...], several(SHARE)]
+Widths = Annotated[tuple[int, ...], several(whole(1))]
+Rate = Annotated[float, POSITIVE]
+Budget = Annotated[float, NOT_NEGATIVE]  # PFLOP
+Device = Annotated[str, choice("auto", "cpu", "cuda")]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of a chapter's settings: what every page has, and the check of all ranges.
+
+    Args:
+        budget: the most that a training may cost to be started from the page, in PFLOP.
+        device: where to train.
+
+    Raises:
+        ValueError: one line with name, value and what is allowed.
+    """
+
+    budget: Budget = 0.5
+    device: Device = "auto"
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if isinstance(value := getattr(self, field.name), list):
+                object.__setattr__(self, field.name, tuple(value))
+        check(type(self), {field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The parameters of the chapter's notebook, in their order."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return [*names[2:], *names[:2]]  # budget and device are every chapter's, and come last
+
+
+def check(declared: Any, given: Mapping[str, Any]) -> None:
+    """Hold values against the ranges in the annotations of a class or function.
+
+    Raises:
+        ValueError: as ``Settings``.
+    """
+    for name, annotation in get_type_hints(declared, include_extras=True).items():
+        if name in given and get_origin(annotation) is Annotated:
+            for one in get_args(annotation)[1:]:
+                if isinstance(one, Range) and not one.allows(given[name]):
+                    raise ValueError(f"{name} = {given[name]!r}: {one.words} is allowed")
+
+
+def keywords(function: Callable[..., Any]) -> dict[str, Any]:
+    """The keyword arguments of a function with their defaults."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not parameter.empty
+    }

@@ -1,0 +1,52 @@
+"""How numbers are written, in one place for all pages: digits, units, and what never happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+
+def number(value: float | None) -> str:
+    """Three digits: 2.44e−9, 0.0107, 1.23, 12,300; "never" for infinity, a dash for none."""
+    if value is None or np.isnan(value):
+        return "–"
+    if np.isinf(value):
+        return "never"
+    if value == int(value) or abs(value) >= 1000:
+        return f"{round(value):,}".replace("-", "−")
+    if abs(value) < 1e-3:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+    digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage: 50.5 %; a dash for none."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{100 * value:.3g} %".replace("-", "−")
+
+
+def degrees(value: float | None) -> str:
+    """An angle given in degrees: 2.4°."""
+    return "–" if value is None or not np.isfinite(value) else f"{number(value)}°"
+
+
+def times(value: float | None) -> str:
+    """A factor: ×4.5."""
+    return number(value) if value is None or not np.isfinite(value) else f"×{number(value)}"
+
+
+def seconds(value: float) -> str:
+    """A duration: 45 s, 12 min, 3.1 h."""
+    return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
+
+
+def listed(values: Iterable[object], most: int = 4) -> str:
+    """A few values as they are, or the first, the last and how many: "8, 12, … 512 (11 values)"."""
+    shown = [
+        f"{v:,}" if isinstance(v, int) and v >= 10_000 else f"{v:g}" if isinstance(v, float) else str(v) for v in values
+    ]
+    return ", ".join(shown) if len(shown) <= most else f"{shown[0]}, {shown[1]}, … {shown[-1]} ({len(shown)} values)"
