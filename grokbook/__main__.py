@@ -186,6 +186,22 @@ def status(arguments: argparse.Namespace) -> None:
     show(rows)
 
 
+def register(arguments: argparse.Namespace) -> None:
+    """write down the criteria of a chapter's claims that are new or changed"""
+    from grokbook import register as book_of_criteria
+    from grokbook.page import standing
+
+    made = chapters().get(parameters.one_of("chapter", arguments.chapter, chapters()))
+    if made is None:
+        raise BadInput(f"{arguments.chapter} is in its first form; its register is edited by hand")
+    parts = {id: (claim.whose, [part.criterion for part in claim.parts]) for id, claim in made.claims.items()}
+    try:
+        entered = book_of_criteria.enter(arguments.chapter, parts, standing(made), arguments.why or "")
+    except ValueError as error:
+        raise BadInput(f"{error} with --why") from None
+    print(f"{len(entered)} of {len(parts)} criteria are new or changed{': ' if entered else ''}{', '.join(entered)}")
+
+
 def verify(arguments: argparse.Namespace) -> None:
     """train stored runs again and compare with the record"""
     from grokbook.train import runner
@@ -411,6 +427,10 @@ def parser() -> Parser:
 
     made = command("status", status, "grokbook status gromov")
     made.add_argument("experiment", nargs="?", metavar="CHAPTER[/EXPERIMENT]", help="only these")
+
+    made = command("register", register, 'grokbook register gromov --why "the bound was in degrees, not radians"')
+    made.add_argument("chapter", metavar="CHAPTER")
+    made.add_argument("--why", help="why a criterion changes after its record exists")
 
     made = command("verify", verify, "grokbook verify gromov/learning_curves --sample 1")
     made.add_argument("experiment", metavar="CHAPTER/EXPERIMENT")

@@ -268,6 +268,22 @@ def size_of(wanted: Experiment, found: Experiment) -> str:
     return "fewer seeds" if without[0] == without[1] else "smaller"
 
 
+def standing(chapter: Chapter) -> dict[str, str]:
+    """Claim id -> the size of the records that decide it at the chapter's own settings, "none" where one is missing."""
+    home, sizes = chapter.settings(), {}
+    for name, recipe in chapter.experiments.items():
+        wanted = recipe(home)
+        there = [one for one in (wanted, *recipe.stand_ins(home)) if runner.status(one, whole=False).state == "present"]
+        sizes[name] = size_of(wanted, there[0]) if there else "none"
+    order = ("full", "fewer seeds", "smaller", "none")
+    return {  # what rests on theory alone has its "record" as soon as it is written
+        id: max(
+            (sizes[one] for need in claim.needs for one in chapter.needed_by(need)), key=order.index, default="full"
+        )
+        for id, claim in chapter.claims.items()
+    }
+
+
 def networks(found: Any) -> set[str]:
     """The distinct trainings behind records, by recipe: what stands in two records is one network."""
     runs = (run for record in found for run in json.loads(record.attrs["recipe"])["runs"])

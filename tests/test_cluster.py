@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from grokbook import chapters
 from grokbook.__main__ import main
 from grokbook.train import records, runner, workers
 from tests.test_runner import Deadly, Failing, own_cache, poisoned, tiny  # noqa: F401 (own_cache is a fixture)
@@ -162,7 +163,7 @@ def test_a_lost_scheduler_is_said_and_the_same_command_finishes_the_rest(cluster
 def test_an_address_where_nothing_answers_is_refused_in_one_line(capsys, monkeypatch):
     import grokbook.__main__ as commands
 
-    monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": tiny})
+    monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": chapters.entry("test/tiny", tiny)})
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     assert main(["train", "test/tiny", "--scheduler", "tcp://127.0.0.1:1"]) == 1
     told = capsys.readouterr().err

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 import xarray as xr
 
-from grokbook import plotting
-from grokbook.firstform import page
+from grokbook import plotting, recipes
 from grokbook.firstform.claims import Claim, Verdict
 from grokbook.firstform.page import Page, fewer_seeds
 from grokbook.models.mlp import TwoLayerMLP
@@ -153,13 +152,13 @@ def test_a_phrase_names_what_differs_between_settings():
 
     optimizer = AdamW(1e-4, 0.0, groups=(Group("W_E", 1e-3, 0.3),))
     run = Run(AdditionTask(5, 9), AdditionDecoder(5, init_scale=3.0), optimizer, 10, 0, "mse", 4)
-    told = page.settings([run, dataclasses.replace(run, batch_size=None)])
+    told = recipes.settings([run, dataclasses.replace(run, batch_size=None)])
     for part in ("batch 4, 9", "initial scale 3", "embeddings' decay 0.3"):
         assert part in told
-    usual = page.settings([dataclasses.replace(run, model=AdditionDecoder(5), batch_size=None)])
+    usual = recipes.settings([dataclasses.replace(run, model=AdditionDecoder(5), batch_size=None)])
     assert "batch" not in usual and "scale" not in usual
     encoder = Run(ModularTask(5, "n + m", 0.8), PairEncoder(5, 8, 2, 6), AdamW(1e-3), 10, 0, "cross_entropy")
-    assert "blocks 2, hidden units 6" in page.settings([encoder])
+    assert "blocks 2, hidden units 6" in recipes.settings([encoder])
 
 
 def test_what_was_run_is_read_off_the_record(make):
@@ -218,13 +217,13 @@ def test_the_records_table_names_source_hash_and_command(make):
 
 
 def test_values_are_shown_one_by_one_or_as_a_range():
-    assert page._values([500]) == "500"
-    assert page._values([0.2, 0.4]) == "0.2, 0.4"
-    assert page._values([3, 4, 1, 2]) == "1 to 4 (4 values)"
+    assert recipes._values([500]) == "500"
+    assert recipes._values([0.2, 0.4]) == "0.2, 0.4"
+    assert recipes._values([3, 4, 1, 2]) == "1 to 4 (4 values)"
 
 
 def test_few_values_keep_the_order_of_their_conditions():
-    assert page._values([6_000, 4_000, 3_000, 6_000]) == "6,000, 4,000, 3,000"
+    assert recipes._values([6_000, 4_000, 3_000, 6_000]) == "6,000, 4,000, 3,000"
 
 
 def test_a_record_that_lacks_only_seeds_says_no_more_than_that(make):

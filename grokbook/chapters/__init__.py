@@ -34,6 +34,11 @@ class Entry:
     stand_ins: Callable[[], list[Experiment]]
 
 
+def entry(name: str, make: Callable[..., Experiment], stand_ins: Callable[[], list[Experiment]] = list) -> Entry:
+    """The entry of a function from keywords to an experiment."""
+    return Entry(name, make, _typed(make), _line(make), stand_ins)
+
+
 def _has(chapter: str, part: str) -> bool:
     return importlib.util.find_spec(f"grokbook.chapters.{chapter}.{part}") is not None
 
@@ -61,7 +66,7 @@ def _entries(chapter: str) -> list[Entry]:
     if made is None:
         module = importlib.import_module(f"{__name__}.{chapter}.experiments")
         return [
-            Entry(f"{chapter}/{name}", make, _typed(make), _line(make), partial(_first_form, module, name))
+            entry(f"{chapter}/{name}", make, partial(_first_form, module, name))
             for name, make in module.EXPERIMENTS.items()
         ]
     home, of_page = made.settings(), _typed(made.settings)
@@ -86,11 +91,12 @@ def _first_form(module: Any, name: str) -> list[Experiment]:
 def _typed(function: Callable[..., Any]) -> dict[str, tuple[str, Any]]:
     """Keyword -> its type as text, without its range, and its default."""
     types = get_type_hints(function)
-    return {
-        name: (types[name].__name__ if type(types[name]) is type else str(types[name]).split("abc.")[-1], default)
-        for name, default in keywords(function).items()
-    }
+    found = {}
+    for name, default in keywords(function).items():
+        kind = types.get(name, type(default))
+        found[name] = (kind.__name__ if type(kind) is type else str(kind).split("abc.")[-1], default)
+    return found
 
 
 def _line(function: Callable[..., Any]) -> str:
-    return (function.__doc__ or "").splitlines()[0]
+    return (function.__doc__ or "\n").splitlines()[0]

@@ -7,19 +7,16 @@ operations of its steps, or on a GPU given where that is known better, and corre
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from grokbook import catalogue
-from grokbook.chapters import CHAPTERS
+from grokbook import chapters
 from grokbook.train import planning, records, runner, workers
 from grokbook.train.experiment import Experiment
 
@@ -88,17 +85,14 @@ def entries(path: Path | None = None) -> list[Entry]:
 def _entry(given: dict[str, Any]) -> Entry:
     if unknown := given.keys() - KEYS:
         raise ValueError(f"{', '.join(sorted(unknown))}: known are {', '.join(sorted(KEYS))}")
-    chapter, _, name = given["experiment"].partition("/")
-    if chapter not in CHAPTERS:
-        raise ValueError(f"no chapter {chapter!r}; there is {', '.join(CHAPTERS)}")
-    module = importlib.import_module(f"grokbook.chapters.{chapter}.experiments")
-    factory: Callable[..., Experiment] = module.EXPERIMENTS[name]
-    parameters = given.get("parameters", {})
-    inspect.signature(factory).bind(**parameters)
-    experiment = factory(**parameters)
-    if "stand_in" in given:
-        experiment = catalogue.reduced(module.REDUCED[name][given["stand_in"]]())
-    return Entry(experiment, factory(), given["why"], given["priority"], given.get("gpu_minutes"))
+    chapter = given["experiment"].partition("/")[0]
+    if chapter not in chapters.chapters():
+        raise ValueError(f"no chapter {chapter!r}; there is {', '.join(chapters.chapters())}")
+    known = chapters.experiments(chapter)[given["experiment"]]
+    experiment = (
+        known.stand_ins()[given["stand_in"]] if "stand_in" in given else known.make(**given.get("parameters", {}))
+    )
+    return Entry(experiment, known.make(), given["why"], given["priority"], given.get("gpu_minutes"))
 
 
 def _is_there(experiment: Experiment, folder: Path | None) -> bool:

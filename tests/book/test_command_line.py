@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from grokbook import __main__ as command_line
+from grokbook import chapters
 from grokbook.book import build as book
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
@@ -137,7 +138,9 @@ def small_chapter(monkeypatch):
         )
         for name, width in (("wide", 16), ("narrow", 8), ("broken", 12))
     }
-    monkeypatch.setattr(command_line, "experiments", lambda prefix=None: made)
+    monkeypatch.setattr(
+        command_line, "experiments", lambda prefix=None: {one: chapters.entry(one, make) for one, make in made.items()}
+    )
 
     def train(experiment, **settings):
         if experiment.name == "gromov/broken":
