@@ -185,6 +185,9 @@ class Page(Mapping[str, xr.Dataset]):
             asked = list(self._asked)
             claim = self._claim(id)
             today, counted = claim.judge(self), claim.counted(self)
+            if self.at_home and not claim.earlier:
+                entry = register.load(self.chapter.name).get(id, {})
+                counted = dataclasses.replace(counted, outcome=register.counted(entry, counted.outcome))
             if missing := [one for one in claim.needs if one not in self]:
                 found = [self._found.get(one) for one in missing]
                 note = "; ".join(dict.fromkeys(one.command for one in found if isinstance(one, NotTrained)))
