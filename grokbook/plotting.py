@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook.curves import median, t_test, t_train
 from grokbook.train.records import ROOT, write_whole
 
+LONG = re.compile(rb"-?\d+\.\d{3,}")  # a number with more decimals than lean() keeps
 WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
 
 COLORS: tuple[str, ...] = tuple(to_hex(color) for color in seaborn.color_palette("colorblind"))
@@ -392,15 +394,23 @@ def save(figure: Figure, chapter: str, name: str, *, dpi: int = 200) -> list[Pat
     Raises:
         OSError: the folder cannot be written to; no half-written file is left.
     """
-    place, made = folder(chapter), []
-    without: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-    for kind, metadata in without.items():
-        buffer = io.BytesIO()
-        with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
-            figure.savefig(buffer, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
-        made.append(place / f"{name}.{kind}")
-        write_whole(made[-1], buffer.getvalue())
+    place, buffer = folder(chapter), io.BytesIO()
+    with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
+        figure.savefig(buffer, format="svg", dpi=dpi, facecolor="white", metadata={"Date": None, "Creator": None})
+    contents = {"png": png(figure, dpi=dpi, colors=256), "svg": lean(buffer.getvalue())}
+    made = [place / f"{name}.{kind}" for kind in contents]
+    for path, content in zip(made, contents.values(), strict=True):
+        write_whole(path, content)
     return made
+
+
+def lean(svg: bytes) -> bytes:
+    """An SVG with its coordinates to a hundredth of a point, where matplotlib writes six decimals."""
+    return re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', lambda found: LONG.sub(_short, found[0]), svg)
+
+
+def _short(number: re.Match[bytes]) -> bytes:
+    return b"%.2f" % float(number[0])
 
 
 def save_if_asked(figure: Figure, chapter: str, name: str) -> None:
@@ -410,7 +420,7 @@ def save_if_asked(figure: Figure, chapter: str, name: str) -> None:
 
 
 def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:
-    """A figure as a small PNG with a palette of so many colours, for the frames of a slider."""
+    """A figure as a small PNG with a palette of so many colours."""
     from PIL import Image
 
     buffer, small = io.BytesIO(), io.BytesIO()

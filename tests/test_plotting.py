@@ -121,6 +121,11 @@ def test_saving_twice_writes_the_same_bytes(tmp_path, monkeypatch):
     assert svg.startswith(b"<?xml") and b"<dc:date>" not in svg
 
 
+def test_a_lean_svg_is_the_same_picture_to_a_hundredth_of_a_point():
+    found = plotting.lean(b'<path d="M 1.234567 -2.5 \nL 30.999999 4" id="m1.234567" transform="scale(0.015625)"/>')
+    assert found == b'<path d="M 1.23 -2.5 \nL 31.00 4" id="m1.234567" transform="scale(0.015625)"/>'
+
+
 def test_letters_come_from_the_font_that_matplotlib_brings(tmp_path):
     """Also where the machine has another edition of it, which matplotlib may have found first."""
     code = (
