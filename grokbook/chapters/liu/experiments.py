@@ -471,7 +471,7 @@ class ImageSetting:
 
 
 IMAGE_SETTINGS = {
-    "digits": ImageSetting(200, None, 8_000, (0.1, 0.2, 0.5), (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 10_000),
+    "digits": ImageSetting(200, None, 20_000, (0.1, 0.2, 0.5), (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 10_000),
     "mnist": ImageSetting(1_000, 200, 100_000, (0.01,), (250, 500, 1000, 2000, 4000), 0.01, 100_000, 200, 100_000),
 }
 LARGE, USUAL = "initial weights × 8", "initial weights × 1"
