@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from grokbook.lazy import torch
-from grokbook.models.dense import backward, check_layers, draw_layers, forward
+from grokbook.models.dense import backward, check_layers, draw_layers, forward, in_pieces
 from grokbook.tasks import Recipe
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class AdditionDecoder:
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives."""
+        params = in_pieces(params, len(self.sizes) - 1)
         x = self.input_scale * torch.bmm(inputs, params["W_E"])
         passed = forward(params, x, len(self.sizes) - 1, self.activation)
         gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
@@ -157,6 +158,7 @@ class ProductDecoder:
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives, and of the shrinkage."""
+        params = in_pieces(params, len(self.sizes) - 1)
         left, right = self._factors(params, inputs)
         product = torch.bmm(left, right).view(*inputs.shape[:2], -1)
         passed = forward(params, product, len(self.sizes) - 1, self.activation)

@@ -129,7 +129,8 @@ def verify(
             workers=workers,
             scheduler=scheduler,
         )
-    there, here = ({**records.place_of(one), "numpy": one.attrs["numpy"]} for one in (stored, again))
+    versions = ("numpy", "grokbook")
+    there, here = (records.place_of(one) | {key: one.attrs[key] for key in versions} for one in (stored, again))
     apart = [f"{key} {there[key]} there, {here[key]} here" for key in there if there[key] != here[key]]
     alike = [
         [j for j, other in enumerate(experiment.runs) if _condition(other) == _condition(run)]

@@ -1,3 +1,4 @@
+import math
 from functools import partial
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 import torch
 
 from grokbook.chapters.liu.theory import permutation_matrices
-from grokbook.models.dense import DenseNet, draw_layers
+from grokbook.models.dense import DenseNet, draw_layers, tanh_
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask, GroupTask
@@ -255,3 +256,11 @@ def test_what_is_measured_is_read_off_the_embeddings():
     group = start(two_members("group"))
     group.params["W_E"].copy_(torch.from_numpy(permutation_matrices("S3")))
     assert MEASURES["s3_rqi"](group.measured())["s3_rqi"].tolist() == [1.0, 1.0]
+
+
+def test_tanh_is_off_by_less_than_2e_7_everywhere():
+    near, far = torch.logspace(-30, 30, 200_001), torch.linspace(0, 12, 1_200_001)
+    h = torch.cat([near, far, torch.tensor([math.inf])])
+    for line in (h, -h):
+        assert (tanh_(line.clone()).double() - line.double().tanh()).abs().max() < 2e-7
+    assert tanh_(torch.tensor([math.nan])).isnan().all()
