@@ -83,6 +83,13 @@ def test_what_has_a_record_is_left_out_and_so_is_a_stand_in_for_it(tmp_path):
     assert names(Queue(found, tmp_path, "cpu")) == []
 
 
+def test_a_gpu_is_not_given_one_seed_of_what_it_is_asked_for_in_full(tmp_path):
+    full, small = experiment(seeds=2), experiment(scale="reduced")
+    found = [Entry(small, full, "", 1), Entry(full, full, "", 2)]
+    assert [one.experiment for one in Queue(found, tmp_path, "cuda").waiting] == [full]
+    assert len(Queue(found, tmp_path, "cpu").waiting) == len(Queue(found[:1], tmp_path, "cuda").waiting) + 1
+
+
 def test_an_estimate_follows_what_the_chapter_took_here(tmp_path):
     one, other = entry(), entry("test/other", 2)
     estimate = other.minutes("cpu")

@@ -110,9 +110,12 @@ class Queue:
         self.out, self.device = out, device
         self.state = out / ".queue.json"  # how long trainings took here, against their estimates, by device and chapter
         self.ratios: dict[str, float] = json.loads(self.state.read_text()) if self.state.exists() else {}
+        # A GPU takes all members side by side: one seed of what is asked for in full saves it nothing.
+        full = {one.experiment.hash for one in found} if device == "cuda" else set()
+        wanted = [one for one in found if one.experiment.hash == one.full.hash or one.full.hash not in full]
         # Of one priority what is begun, then what is soonest done: a record counts only when it is whole.
         self.waiting = sorted(
-            (one for one in found if not one.is_done(out)),
+            (one for one in wanted if not one.is_done(out)),
             key=lambda one: (one.priority, not one.is_begun(out), self.minutes(one)),
         )
 
