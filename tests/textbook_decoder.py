@@ -16,14 +16,15 @@ class Block(nn.Module):
         self.W_in, self.W_out = nn.Linear(d, 4 * d, bias=False), nn.Linear(4 * d, d, bias=False)
         self.norm_1, self.norm_2 = nn.LayerNorm(d), nn.LayerNorm(d)
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, T, d) -> (B, T, d)
+    def forward(self, x: Tensor, kept: Tensor | None = None) -> Tensor:  # (B, T, d) -> (B, T, d)
         B, T, d = x.shape
         q, k, v = (W(x).view(B, T, self.heads, -1).transpose(1, 2) for W in (self.W_Q, self.W_K, self.W_V))
         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.heads)  # (B, H, T, T)
         future = torch.ones(T, T, dtype=torch.bool).triu(1)
         weights = scores.masked_fill(future, float("-inf")).softmax(-1)
         x = self.norm_1(x + self.W_O((weights @ v).transpose(1, 2).reshape(B, T, d)))
-        return self.norm_2(x + self.W_out(torch.relu(self.W_in(x))))
+        added = self.W_out(torch.relu(self.W_in(x)))
+        return self.norm_2(x + (added if kept is None else added * kept))
 
 
 class Decoder(nn.Module):
@@ -39,12 +40,12 @@ class Decoder(nn.Module):
                 position[t, i], position[t, i + 1] = math.sin(t / 10_000 ** (i / d)), math.cos(t / 10_000 ** (i / d))
         self.register_buffer("position", position)
 
-    def forward(self, pairs: Tensor) -> Tensor:  # (B, 2) -> (B, p)
+    def forward(self, pairs: Tensor, kept: list[Tensor] | None = None) -> Tensor:  # (B, 2) -> (B, p)
         x, y = pairs.unbind(-1)
         tokens = torch.stack([x, torch.full_like(x, self.p), y, torch.full_like(x, self.p + 1)], 1)
         stream = self.W_E(tokens) + self.position
-        for block in self.blocks:
-            stream = block(stream)
+        for layer, block in enumerate(self.blocks):
+            stream = block(stream, kept and kept[layer])
         return self.W_U(stream)[:, -1]
 
 

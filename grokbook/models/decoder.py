@@ -17,14 +17,17 @@ Axes: M members, B samples, p symbols, d = d_model, H heads of size d / H. Vecto
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from grokbook.lazy import torch
 from grokbook.models.transformer import rows_of
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
+
+    from grokbook.streams import Masks
 
     Params = dict[str, Tensor]
 
@@ -42,6 +45,8 @@ class Decoder:
         d_model: width of the residual stream; the MLPs are four times as wide.
         layers: blocks.
         heads: attention heads; must divide `d_model`.
+        dropout: probability, in training, at what the MLPs add to the residual stream, as in the released code. What
+            has seen x alone is then one row per sample, too: on a core a step costs a tenth more.
 
     Parameters, each with a leading member axis: W_E (p + 2, d), whose last two rows are op and "="; W_Q, W_K, W_V, W_O
     (layers, d, d), W_in (layers, d, 4 d), W_out (layers, 4 d, d); gain_1, shift_1, gain_2, shift_2 (layers, d) of the
@@ -56,6 +61,7 @@ class Decoder:
     d_model: int = 128
     layers: int = 2
     heads: int = 4
+    dropout: float | None = field(default=None, metadata={"recipe": "where set"})
 
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
@@ -67,6 +73,8 @@ class Decoder:
             raise ValueError(f"heads = {self.heads}: a divisor of an even d_model is needed, which is {self.d_model}")
         if self.layers < 1:
             raise ValueError(f"layers = {self.layers}: at least 1 is needed")
+        if not 0 <= (self.dropout or 0) < 1:
+            raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
 
     @property
     def floats_per_sample(self) -> int:
@@ -87,10 +95,11 @@ class Decoder:
             params |= {f"gain_{norm}": torch.ones(layers, d), f"shift_{norm}": torch.zeros(layers, d)}
         return {**params, "W_U": uniform(d, self.p)}
 
-    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
-        """Outputs (M, B, p) at "=", for pairs `inputs` (M, B, 2)."""
-        look_up = LookUp(inputs, self.p)
-        W_E, place = params["W_E"], sinusoids(4, self.d_model).to(params["W_E"])
+    def __call__(self, params: Params, inputs: Tensor, noise: Masks | None = None) -> Tensor:
+        """Outputs (M, B, p) at "=", for pairs `inputs` (M, B, 2); ``noise`` switches dropout on."""
+        look_up, drop = LookUp(inputs, self.p), noise if self.dropout else None
+        W_E = params["W_E"]
+        place = sinusoids(4, self.d_model, W_E.device, W_E.dtype)
         symbols, op, equals = W_E[:, : self.p], W_E[:, self.p : self.p + 1], W_E[:, self.p + 1 :]
         seen = [row + at for row, at in zip((symbols, op, symbols, equals), place, strict=True)]
         known = BEFORE
@@ -100,18 +109,24 @@ class Decoder:
             W = {name: value[layer] for name, value in blocks.items()}
             last = layer == self.layers - 1
             if last and layer:
-                seen = [self._answer(seen, W, look_up)]
+                seen = [self._answer(seen, known, W, look_up, drop)]
             else:
-                seen = self._block(seen, known, W, (EQUALS,) if last else range(4), look_up)
-            known = AFTER
+                seen = self._block(seen, known, W, (EQUALS,) if last else range(4), look_up, drop)
+            known = ("xy",) * 4 if drop else AFTER
         return seen[-1] @ params["W_U"]
 
     def _block(
-        self, seen: list[Tensor], known: tuple[str, ...], W: Params, followed: range | tuple[int, ...], look_up: LookUp
+        self,
+        seen: list[Tensor],
+        known: tuple[str, ...],
+        W: Params,
+        followed: range | tuple[int, ...],
+        look_up: LookUp,
+        drop: Masks | None,
     ) -> list[Tensor]:
         """The positions in `followed` after a block, from all four before it; `known` says what those depend on."""
         d = self.d_model
-        head = torch.eye(self.heads, dtype=seen[0].dtype, device=seen[0].device).repeat_interleave(d // self.heads, 1)
+        head = heads_of(d, self.heads, seen[0].device, seen[0].dtype)
         # The rows of all positions in one product each, here and below: larger products are faster.
         rows, sizes = torch.cat(seen, 1), [rows.shape[1] for rows in seen]
         W_Q = W["W_Q"] * (d // self.heads) ** -0.5
@@ -119,7 +134,7 @@ class Decoder:
         shown: dict[tuple[int, str], Tensor] = {}  # values, looked up once for all that see them
         gathered, streams = [], []
         for i in followed:
-            level = AFTER[i]
+            level = _join(AFTER[i], known[i])
             streams.append(look_up(seen[i], known[i], level))
             if i == 0:  # it sees itself alone
                 gathered.append(values[i])
@@ -138,19 +153,37 @@ class Decoder:
                 found = torch.addcmul(found, weight, shown[j, level])
             gathered.append(found)
             streams[-1] = streams[-1].expand_as(found)
-        stream = _rest(torch.cat(streams, 1), torch.cat(gathered, 1), W)
-        return list(stream.split([rows.shape[1] for rows in gathered], 1))
+        sizes = [rows.shape[1] for rows in gathered]
+        stream, hidden = _fed(torch.cat(streams, 1), torch.cat(gathered, 1), W)
+        if drop is None:
+            return list(_added(stream, hidden, W).split(sizes, 1))
+        levels = [_join(AFTER[i], known[i]) for i in followed]
 
-    def _answer(self, seen: list[Tensor], W: Params, look_up: LookUp) -> Tensor:
+        def spread(rows: Tensor) -> Tensor:  # every sample drops numbers of its own
+            parts = zip(rows.split(sizes, 1), levels, strict=True)
+            return torch.cat([look_up(part, level, "xy") for part, level in parts], 1)
+
+        stream = self._dropped(spread(stream), spread(hidden @ W["W_out"]), W, drop)
+        return list(stream.chunk(len(levels), 1))
+
+    def _dropped(self, stream: Tensor, added: Tensor, W: Params, drop: Masks) -> Tensor:
+        """The residual stream after a block, (M, rows, d), from what it was before the MLP and what that gave."""
+        share = self.dropout or 0.0
+        return _norm(stream + added * drop.kept(added.shape[1:], share) / (1 - share), W["gain_2"], W["shift_2"])
+
+    def _answer(
+        self, seen: list[Tensor], known: tuple[str, ...], W: Params, look_up: LookUp, drop: Masks | None
+    ) -> Tensor:
         """The position "=" after the last block, (M, B, d), from all four after another block."""
         by_head = {name: W[name].unflatten(-1, (self.heads, -1)).transpose(1, 2) for name in ("W_K", "W_V")}
-        rows = torch.stack([look_up(rows, level, "xy") for rows, level in zip(seen, AFTER, strict=True)], 2)
+        rows = torch.stack([look_up(rows, level, "xy") for rows, level in zip(seen, known, strict=True)], 2)
         query = seen[EQUALS] @ (W["W_Q"] * (self.d_model // self.heads) ** -0.5)
         query = query.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (M, H, B, d/H)
         asked = (query @ by_head["W_K"].mT).transpose(1, 2)  # (M, B, H, d)
         weights = (asked @ rows.mT).softmax(-1)  # (M, B, H, 4)
         found = (weights @ rows).transpose(1, 2) @ by_head["W_V"]  # (M, H, B, d/H)
-        return _rest(seen[EQUALS], found.transpose(1, 2).flatten(2), W)
+        stream, hidden = _fed(seen[EQUALS], found.transpose(1, 2).flatten(2), W)
+        return _added(stream, hidden, W) if drop is None else self._dropped(stream, hidden @ W["W_out"], W, drop)
 
 
 class LookUp:
@@ -171,12 +204,15 @@ def _join(one: str, other: str) -> str:
     return "".join(sorted({*one, *other}))
 
 
-def _rest(stream: Tensor, gathered: Tensor, W: Params) -> Tensor:
-    """The residual stream after a block, (M, rows, d), from what it was and what attention gathered."""
-    stream = torch.baddbmm(stream, gathered, W["W_O"])
-    stream = _norm(stream, W["gain_1"], W["shift_1"])
-    stream = torch.baddbmm(stream, torch.relu_(stream @ W["W_in"]), W["W_out"])
-    return _norm(stream, W["gain_2"], W["shift_2"])
+def _fed(stream: Tensor, gathered: Tensor, W: Params) -> tuple[Tensor, Tensor]:
+    """A block's residual stream before its MLP, (M, rows, d), and the MLP's hidden units, (M, rows, 4 d)."""
+    stream = _norm(torch.baddbmm(stream, gathered, W["W_O"]), W["gain_1"], W["shift_1"])
+    return stream, torch.relu_(stream @ W["W_in"])
+
+
+def _added(stream: Tensor, hidden: Tensor, W: Params) -> Tensor:
+    """The residual stream after a block, (M, rows, d)."""
+    return _norm(torch.baddbmm(stream, hidden, W["W_out"]), W["gain_2"], W["shift_2"])
 
 
 def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
@@ -187,7 +223,17 @@ def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     return torch.addcmul(shift[:, None], norm(x, x.shape[-1:]), gain[:, None])
 
 
-def sinusoids(positions: int, d: int) -> Tensor:
+# A step that is captured as a graph may copy nothing from the host: what never changes is made once a device.
+
+
+@lru_cache
+def sinusoids(positions: int, d: int, device: torch.device | str = "cpu", dtype: Any = None) -> Tensor:
     """Fixed positions (positions, d): sines in even columns, cosines in odd ones, of ever longer wavelength."""
     angle = torch.arange(positions)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
-    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1).to(device, dtype)
+
+
+@lru_cache
+def heads_of(d: int, heads: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """(heads, d): which features are a head's."""
+    return torch.eye(heads, device=device, dtype=dtype).repeat_interleave(d // heads, 1)

@@ -8,14 +8,16 @@ full width, products of weights with each other replace products of every token 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from grokbook.lazy import torch
+from grokbook.streams import check_masks
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
+
+    from grokbook.streams import Masks
 
     Params = dict[str, Tensor]
 
@@ -33,6 +35,8 @@ class PairEncoder:
         layers: blocks.
         hidden: units of a block's ReLU layer.
         dropout: probability, in training, at attention weights, hidden units and whatever is added.
+        masks: ``"counted"`` draws dropout's masks from a stream that is the same on every device; None, as the records
+            that are older than it, from the host, which a GPU has to wait for.
     """
 
     p: int
@@ -40,6 +44,7 @@ class PairEncoder:
     layers: int = 2
     hidden: int = 128
     dropout: float = 0.0
+    masks: str | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
     block_names: ClassVar[tuple[str, ...]] = (
         *("W_QKV", "b_QKV", "W_O", "b_O", "W_in", "b_in", "W_out", "b_out"),
@@ -53,6 +58,7 @@ class PairEncoder:
                 raise ValueError(f"{name} = {getattr(self, name)}: a whole number of at least 1 is needed")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
+        check_masks(self.masks)
 
     @property
     def floats_per_sample(self) -> int:
@@ -81,8 +87,8 @@ class PairEncoder:
         params["W_U"], params["b_U"] = linear(self.p, 2 * d)
         return params
 
-    def __call__(self, params: Params, inputs: Tensor, noise: Sequence[Generator] | None = None) -> Tensor:
-        """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise``, one generator a member, switches dropout on."""
+    def __call__(self, params: Params, inputs: Tensor, noise: Masks | None = None) -> Tensor:
+        """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise`` switches dropout on."""
         M, B = inputs.shape[:2]
         drop = _Dropout(self.dropout, noise if self.dropout else None)
         start = torch.arange(M, device=inputs.device)[:, None, None] * self.p
@@ -138,13 +144,13 @@ def _with_norm(W: Tensor, b: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tenso
 
 @dataclass(frozen=True)
 class _Dropout:
-    """Each number is dropped with a probability, and the others scaled up, from one generator a member."""
+    """Each number is dropped with a probability, and the others scaled up."""
 
     probability: float
-    noise: Sequence[Generator] | None
+    noise: Masks | None
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.noise is None:
             return x
-        kept = torch.stack([torch.rand(x.shape[1:], generator=one) >= self.probability for one in self.noise])
+        kept = self.noise.kept(x.shape[1:], self.probability)
         return x * kept.to(x).div_(1 - self.probability)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from grokbook.lazy import torch
+from grokbook.streams import check_masks
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
+
+    from grokbook.streams import Masks
 
 # name -> (factor on the output, standard deviation at initialisation), each a function of (p, width)
 SCALINGS: dict[str, Callable[[int, int], tuple[float, float]]] = {
@@ -42,6 +45,8 @@ class TwoLayerMLP:
             was evidently made; ``"standard"`` has c = 1 and a small initial variance.
         activation: phi, ``"quadratic"`` in eq. 4.
         dropout: probability that a hidden activation is dropped in a training step.
+        masks: ``"counted"`` draws dropout's masks from a stream that is the same on every device; None, as the records
+            that are older than it, from the host, which a GPU has to wait for.
         batch_norm: normalise each preactivation over the samples at hand (no learnt scale or shift). In full-batch
             training those are the training set; in evaluation the whole table.
 
@@ -55,6 +60,7 @@ class TwoLayerMLP:
     activation: str = "quadratic"
     dropout: float = 0.0
     batch_norm: bool = False
+    masks: str | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_in": ("hidden", "input"), "W_out": ("output", "hidden")}
 
@@ -67,6 +73,7 @@ class TwoLayerMLP:
             raise ValueError(f"activation = {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
+        check_masks(self.masks)
 
     @property
     def factor(self) -> float:
@@ -104,12 +111,11 @@ class TwoLayerMLP:
             h = (h - h.mean(1, keepdim=True)) / (h.var(1, keepdim=True, unbiased=False) + 1e-5).sqrt()
         return ACTIVATIONS[self.activation](h)
 
-    def __call__(self, params: dict[str, Tensor], inputs: Tensor, noise: Sequence[Generator] | None = None) -> Tensor:
-        """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise``, one generator a member, switches dropout on."""
+    def __call__(self, params: dict[str, Tensor], inputs: Tensor, noise: Masks | None = None) -> Tensor:
+        """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise`` switches dropout on."""
         z = self.activations(params, inputs)
         if self.dropout and noise is not None:
-            kept = torch.stack([torch.rand(z.shape[1:], generator=one) >= self.dropout for one in noise])
-            z = z * kept.to(z.device) / (1 - self.dropout)
+            z = z * noise.kept(z.shape[1:], self.dropout) / (1 - self.dropout)
         return self.factor * z @ params["W_out"].transpose(1, 2)
 
     @property

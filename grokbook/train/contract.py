@@ -62,8 +62,8 @@ class Model(Protocol):
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, classes), as in evaluation.
 
-        In a training step a model with ``dropout`` is also given ``noise``, one generator a member, and one with
-        ``buffers`` is given ``training=True``: it then moves them, in place.
+        In a training step a model with ``dropout`` is also given ``noise``, the masks to drop by
+        (``grokbook.streams.Masks``), and one with ``buffers`` is given ``training=True``: it then moves them, in place.
         """
 
     # Optional.
@@ -71,7 +71,8 @@ class Model(Protocol):
     # Params that no gradient moves and the optimizer never sees, such as running means; contiguous, unlike the others.
     buffers: tuple[str, ...] = ()
     batch_norm: bool = False  # samples of a batch meet: only members with equally many of them train as one stack
-    dropout: float = 0.0
+    dropout: float | None = 0.0
+    masks: str | None = "counted"  # None: dropout's masks are drawn on the host, as in the first records
     floats_per_sample: int = 1024  # between the layers; decides how many members and rows go side by side
     axes: ClassVar[dict[str, Sequence[str]]] = {}  # what records call the dimensions of a param, without the members'
 

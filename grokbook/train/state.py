@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from grokbook.lazy import torch
 from grokbook.optim import Stepper, stepper
+from grokbook.streams import HostMasks, Masks, Stream, keys
 from grokbook.train.batches import Batches
 from grokbook.train.contract import optional
 from grokbook.train.data import Data, output_gradients, predictions, sample_losses, targets_of
@@ -39,6 +40,7 @@ class State:
     # (M, B) training rows of the next step and their weights, by B: always the same memory, for a graph reads it.
     taken: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     drawn: tuple[int, int] = -1, 0  # the step that they are for, and its B
+    mask_keys: Tensor | None = None  # (M, 1) of the stream that dropout's masks are from
     count: Tensor | None = None  # number of the update, on the device
     replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
 
@@ -104,13 +106,22 @@ class State:
             return by_hand(learnt, inputs, of_loss)
         learnt = {name: value.detach().requires_grad_() for name, value in learnt.items()}
         training: dict[str, Any] = {"training": True} if self.buffers else {}
-        if optional(run.model, "dropout"):
-            training["noise"] = [_noise(run, self.step) for run in self.runs]
-        outputs = run.model({**learnt, **self.buffers}, inputs, **training)
+        outputs = run.model({**learnt, **self.buffers}, inputs, **training, **self._noise(count))
         losses = (sample_losses(outputs, labels, run.loss, self.data.targets) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
         gradients = torch.autograd.grad(losses.sum(), list(learnt.values()))
         return dict(zip(learnt, gradients, strict=True))
+
+    def _noise(self, count: int | Tensor) -> dict[str, Masks]:
+        """What switches a model's dropout on: masks from seed and step alone, so that a resumed run goes on."""
+        seeds, device = [run.seed for run in self.runs], self.data.labels.device
+        if not optional(self.runs[0].model, "dropout"):
+            return {}
+        if by_host(self.runs[0].model):
+            return {"noise": HostMasks(seeds, self.step, device)}
+        if self.mask_keys is None:
+            self.mask_keys = torch.from_numpy(keys(seeds, "dropout")).to(device)
+        return {"noise": Stream(self.mask_keys, count)}
 
     def update(self) -> None:
         """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
@@ -198,7 +209,7 @@ class State:
         self.optimizer.keep(positions)
         self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
         self.data = self.data.keep(positions)
-        self.batches, self.drawn, self.count = None, (-1, 0), None
+        self.batches, self.drawn, self.count, self.mask_keys = None, (-1, 0), None, None
         self.taken, self.replays = {}, {}
 
 
@@ -215,7 +226,7 @@ def _single_precision() -> Iterator[None]:
 
 def wants_graph(state: State) -> bool:
     """Whether a step is to be captured: on a GPU, unless the host has a part in each step, as in dropout's noise."""
-    return state.data.labels.is_cuda and not optional(state.runs[0].model, "dropout")
+    return state.data.labels.is_cuda and not by_host(state.runs[0].model)
 
 
 def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:
@@ -236,10 +247,9 @@ def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], 
     return replay
 
 
-def _noise(run: Run, step: int) -> torch.Generator:
-    """Dropout's own stream, from seed and step alone, so that a resumed run goes on as an uninterrupted one."""
-    mixed = np.random.SeedSequence([run.seed, 2, step]).generate_state(1, np.uint64)[0]
-    return torch.Generator().manual_seed(int(mixed) >> 1)
+def by_host(model: Any) -> bool:
+    """Whether the host draws masks for this model in each step, so that a step cannot be captured."""
+    return bool(optional(model, "dropout")) and optional(model, "masks") is None
 
 
 def _host(params: Params) -> dict[str, NDArray[Any]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from grokbook.models.decoder import Decoder, sinusoids
 from grokbook.optim import AdamW
+from grokbook.streams import Stream, keys
 from grokbook.tasks import ModularTask
 from grokbook.train import data, engine
 from grokbook.train.experiment import Experiment, Run, Schedule
@@ -57,6 +60,29 @@ def test_outputs_and_gradients_equal_the_textbook(model: Decoder, members: int) 
         nn.functional.cross_entropy(expected, labels[member]).backward()
         for name, parameter in textbook.named(net):
             assert parameter.grad is not None and parameter.grad.abs().max() > 0
+            assert_same(textbook.one(gradients, name, member), parameter.grad)
+
+
+@each_model
+def test_dropout_acts_on_what_the_mlps_add_at_every_position_of_every_sample(model: Decoder) -> None:
+    share, seeds = 0.3, (4, 9)
+    model = dataclasses.replace(model, dropout=share)
+    params = ensemble(model, len(seeds))
+    pairs = torch.randint(P, (len(seeds), SAMPLES, 2), generator=torch.Generator().manual_seed(99))
+    outputs = model(params, pairs, Stream(torch.from_numpy(keys(seeds, "dropout")), 5))
+    gradients = dict(zip(params, torch.autograd.grad(outputs.square().sum(), [*params.values()]), strict=True))
+    for member, seed in enumerate(seeds):
+        stream, kept = Stream(torch.from_numpy(keys([seed], "dropout")), 5), []
+        for _ in range(model.layers - 1):
+            kept.append(stream.kept((4, SAMPLES, D), share)[0].transpose(0, 1).double() / (1 - share))
+        last = torch.ones(SAMPLES, 4, D, dtype=torch.float64)
+        last[:, 3] = stream.kept((SAMPLES, D), share)[0].double() / (1 - share)
+        net = twin(model, params, member)
+        expected = net(pairs[member], [*kept, last])
+        assert (expected - net(pairs[member])).std() > 0.05  # dropout matters
+        assert_same(outputs[member], expected)
+        expected.square().sum().backward()
+        for name, parameter in textbook.named(net):
             assert_same(textbook.one(gradients, name, member), parameter.grad)
 
 

@@ -3,12 +3,14 @@ import torch
 
 from grokbook.models.encoder import PairEncoder
 from grokbook.optim import AdamW, Group
+from grokbook.streams import Stream, keys
 from grokbook.tasks import ModularTask
 from grokbook.train import engine
 from grokbook.train.experiment import Experiment, Run, Schedule
 from tests.textbook_encoder import PlainEncoder, plain_adamw
 
 MODEL, TASK = PairEncoder(7, 12, 2, 10), ModularTask(7, "n + m", 0.6)
+KEYS = torch.from_numpy(keys([0], "dropout"))
 OPTIMIZER = AdamW(0.003, 1.0, groups=(Group("W_E", 0.01, 0.1),))
 
 
@@ -66,8 +68,8 @@ def test_dropout_keeps_the_mean_and_follows_the_seed():
     model = PairEncoder(7, 12, 1, 10, dropout=0.2)
     state = state_of(model, (1,))
     pairs = state.data.inputs
-    noisy = [model(state.params, pairs, noise=[torch.Generator().manual_seed(k)]) for k in range(400)]
-    again = model(state.params, pairs, noise=[torch.Generator().manual_seed(0)])
+    noisy = [model(state.params, pairs, noise=Stream(KEYS, k)) for k in range(400)]
+    again = model(state.params, pairs, noise=Stream(KEYS, 0))
     assert torch.equal(noisy[0], again) and not torch.equal(noisy[0], noisy[1])
     # Through one block the average is not exactly the quiet output, but near it.
     quiet, mean = model(state.params, pairs), torch.stack(noisy).mean(0)
