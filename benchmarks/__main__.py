@@ -210,7 +210,8 @@ def diagrams() -> Iterator[dict[str, Any]]:
 
 def flops() -> dict[str, int]:
     """Operations of a step of every shape in the book, for the page that plans with them; all are counted anew."""
-    runs = {planning.shape(run): run for one in planning.experiments().values() for run in one.runs}
+    counted = (run for one in planning.experiments().values() for run in one.runs if not planning.stated(run))
+    runs = {planning.shape(run): run for run in counted}
     return {name: planning.count_now(run) for name, run in sorted(runs.items())}
 
 

@@ -32,6 +32,8 @@ def test_committed_counts_are_those_of_the_code():
     kinds, known = {}, set(planning.counted())
     for experiment in planning.experiments().values():
         for one in experiment.runs:
+            if planning.stated(one):
+                continue
             assert planning.shape(one) in known, f"{experiment.name}: python -m benchmarks flops --out benchmarks"
             kind = type(one.model).__name__, one.loss
             if kind not in kinds or planning.flops(one) < planning.flops(kinds[kind]):

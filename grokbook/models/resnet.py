@@ -59,6 +59,7 @@ class ResNet18:
 
     version: ClassVar[int] = 1
     batch_norm: ClassVar[bool] = True
+    side_by_side: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         if not (self.width > 0 and (64 * self.width).is_integer()):
@@ -89,6 +90,16 @@ class ResNet18:
     def buffers(self) -> tuple[str, ...]:
         """Names of the running statistics."""
         return tuple(name for name in self.shapes() if name.endswith(("running_mean", "running_var")))
+
+    @property
+    def flops_per_sample(self) -> int:
+        """Floating point operations of the convolutions for one image, forward and backward."""
+        products = 0
+        for name, shape in self.shapes().items():
+            if len(shape) == 4:  # a stride of 2 in the stem, in its maximum, and at the start of stages 2 to 4
+                stage = int(name[5]) if name.startswith("layer") else 0
+                products += math.prod(shape) * math.ceil(self.size / 2 ** (stage + 1 if stage else 1)) ** 2
+        return 6 * products
 
     @property
     def floats_per_sample(self) -> int:
@@ -186,7 +197,6 @@ class _Folded:
         side = W.shape[-1]
         weight = W.flatten(0, 1).contiguous(memory_format=torch.channels_last)
         x = torch.nn.functional.conv2d(x, weight, stride=stride, padding=side // 2, groups=len(W))
-        gain, shift, mean, var = (
-            self.params[f"{norm}.{part}"].view(-1) for part in ("weight", "bias", "running_mean", "running_var")
-        )
+        gain, shift = (self.params[f"{norm}.{part}"].reshape(-1) for part in ("weight", "bias"))
+        mean, var = (self.params[f"{norm}.{part}"].view(-1) for part in ("running_mean", "running_var"))
         return torch.nn.functional.batch_norm(x, mean, var, gain, shift, self.training, MOMENTUM, EPSILON)

@@ -17,6 +17,7 @@ import numpy as np
 
 from grokbook.lazy import torch
 from grokbook.train import records
+from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment, Run, describe
 
 
@@ -59,11 +60,19 @@ def count(step: Callable[[], object]) -> int:
 
 
 def flops(run: Run) -> int:
-    """Floating point operations of the matrix products of one step of one member; counted before, or now."""
+    """Floating point operations of the matrix products of one step of one member: stated, counted before, or now."""
+    if of_step := stated(run):
+        return of_step
     known, name = counted(), shape(run)
     if name not in known:
         known[name] = count_now(run)
     return known[name]
+
+
+def stated(run: Run) -> int | None:
+    """The same as the model states it, None where it does not."""
+    of_sample = optional(run.model, "flops_per_sample")
+    return of_sample and of_sample * (run.batch_size or run.task.train_size)
 
 
 def shape(run: Run) -> str:

@@ -165,7 +165,8 @@ def block_size(experiment: Experiment, device: str) -> int:
         memory = torch.cuda.get_device_properties(0).total_memory // 4
         return max(1, memory // (COPIES_ON_GPU * activations(lambda run: len(run.task.table()[1]))))
     of_step = activations(lambda run: run.batch_size or run.task.train_size)
-    return int(np.clip(FLOATS_IN_CACHE // of_step, 1, LARGEST_BLOCK))
+    least = max(optional(run.model, "side_by_side") for run in experiment.runs)
+    return int(np.clip(FLOATS_IN_CACHE // of_step, least, LARGEST_BLOCK))
 
 
 def plan(experiment: Experiment, device: str | None) -> tuple[str, int, int]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from grokbook.models.resnet import ResNet18
+from grokbook.train.planning import count
 from tests import textbook_resnet as textbook
 
 SMALL = ResNet18(classes=9, width=0.125, channels=1, size=40)  # 2 x 2 places are left at the readout
@@ -70,6 +71,16 @@ def test_it_has_the_parameters_of_the_common_one() -> None:
     assert shapes["layer2.0.downsample.0.weight"] == (128, 64, 1, 1)
     assert shapes["layer4.1.conv2.weight"] == (512, 512, 3, 3)
     assert shapes["bn1.running_var"] == (64,) and shapes["fc.weight"] == (1000, 512)
+
+
+@pytest.mark.parametrize("size", [32, 40, 64])
+def test_stated_operations_are_those_that_are_counted(size: int) -> None:
+    model = ResNet18(9, 0.125, 1, size)
+    params = {name: value[None] for name, value in model.init(torch.Generator()).items()}
+    images = torch.randn(1, 4, 1, size, size)
+    with torch.no_grad():
+        counted = count(lambda: model(params, images))
+    assert 3 * counted / 4 == pytest.approx(model.flops_per_sample, rel=0.01)
 
 
 def test_it_agrees_with_the_common_implementation_where_that_is_installed() -> None:

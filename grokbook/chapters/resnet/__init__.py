@@ -1,1 +1,40 @@
-"""The four-shape sum task of Gu et al. (2025), section 6.3: does a deep network grok, and on what?"""
+"""The four-shape sum of Gu et al. (2025), section 6.3: does a deep network grok, and on what?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from grokbook import settings
+from grokbook.chapter import Chapter
+from grokbook.settings import NOT_NEGATIVE, POSITIVE, Seeds, Share, choice, whole
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """What a reader may change; see the parameters cell of the notebook for the words."""
+
+    symbols: Annotated[int, whole(2, 11)] = 11
+    train_fraction: Share = 0.25
+    size: Annotated[int, whole(8)] = 224
+    width: Annotated[float, POSITIVE] = 1.0
+    channels: Annotated[int, whole(1, 3)] = 3
+    drawing: Annotated[str, choice("as_released", "intended")] = "as_released"
+    weight_decay: Annotated[float, NOT_NEGATIVE] = 1e-4
+    epochs: Annotated[int, whole(1)] = 4000
+    seeds: Seeds = 2
+    weights: str = ""
+
+    @property
+    def train_size(self) -> int:
+        """Pictures trained on."""
+        return round(self.train_fraction * self.symbols**4)
+
+
+CHAPTER = Chapter(
+    "resnet",
+    "Gu et al. (2025)",
+    Settings,
+    ("counting", "network", "ablations", "surrogate"),
+    quick={"symbols": 7, "size": 32, "width": 0.125, "channels": 1, "weight_decay": 1e-3, "epochs": 850, "seeds": 1},
+)

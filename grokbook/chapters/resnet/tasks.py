@@ -1,4 +1,4 @@
-"""The task of the chapter, the network that draws its pictures, and what is measured of their answers."""
+"""The task of the chapter, as symbols and as pictures of them, and what is measured of a network's answers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from grokbook.chapters.resnet import pictures, theory
 from grokbook.lazy import torch
-from grokbook.models.resnet import ResNet18
 from grokbook.train.monitor import MEASURES, Measured
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    Params = dict[str, Tensor]
 
 BATCH = 200
 
@@ -26,7 +23,7 @@ BATCH = 200
 class ShapeSum:
     """Name the sum of four symbols, one in each cell of a picture: Gu et al. (2025), section 6.3.
 
-    A sample is the places of its symbols in the dictionary; a network that wants the picture draws it.
+    A sample is the places of its symbols in the dictionary.
 
     Args:
         symbols: the dictionary: 0 (blank) and 3 to 12 (sides), each worth its number.
@@ -74,38 +71,35 @@ def steps_per_epoch(train_size: int) -> int:
 
 
 @dataclass(frozen=True)
-class ShapeNet(ResNet18):
-    """ResNet-18 on the pictures of ``ShapeSum``, which are composed from patches for the batch at hand.
+class PictureSum(ShapeSum):
+    """The same, seen as pictures: they are composed from patches for the samples at hand.
 
-    Attributes:
-        symbols: the dictionary.
+    Args:
+        size: height and width of a picture in pixels.
+        channels: 1 (grey) or 3.
         drawing: ``"as_released"`` or ``"intended"``; see ``pictures``.
 
     Raises:
-        ValueError: what ``ResNet18`` and ``pictures.patches`` refuse.
+        ValueError: what ``ShapeSum`` and ``pictures.patches`` refuse.
     """
 
-    symbols: tuple[int, ...] = pictures.DICTIONARY
+    size: int = 224
+    channels: int = 3
     drawing: pictures.Drawing = "as_released"
-    axes: ClassVar[dict[str, tuple[str, ...]]] = {"answers": ("picture",)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         pictures.patches(self.symbols, self.size, self.drawing)
 
-    def __call__(self, params: Params, inputs: Tensor, training: bool = False) -> Tensor:
-        """Outputs (M, B, classes) for places ``inputs`` (M, B, 4)."""
-        like = params["fc.bias"]
-        cells = _cells(self.symbols, self.size, self.drawing, self.channels, like.device, like.dtype)
-        return super().__call__(params, pictures.compose(cells, inputs), training)
+    def compose(self, rows: Tensor) -> Tensor:
+        """Pictures (M, B, channels, size, size) of places ``rows`` (M, B, 4), as a network is given them."""
+        return pictures.compose(_cells(self.symbols, self.size, self.drawing, self.channels, rows.device), rows)
 
 
 @lru_cache(maxsize=8)
-def _cells(
-    symbols: tuple[int, ...], size: int, drawing: pictures.Drawing, channels: int, device: Any, dtype: Any
-) -> Tensor:
+def _cells(symbols: tuple[int, ...], size: int, drawing: pictures.Drawing, channels: int, device: Any) -> Tensor:
     """Patches on their device, in memory that stays: a captured step reads it."""
-    return torch.from_numpy(pictures.network_patches(symbols, size, drawing, channels)).to(device, dtype)
+    return torch.from_numpy(pictures.network_patches(symbols, size, drawing, channels)).to(device)
 
 
 # ------------------------------------------------------------------------------------------------ what is measured

@@ -1,0 +1,133 @@
+"""Fig. 7: accuracy of ResNet-18 over epochs, at the paper's size and at those that a core can train."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import xarray as xr
+
+from grokbook.chapter import Section
+from grokbook.chapters.resnet import Settings
+from grokbook.chapters.resnet.reading import apart, delay, final, jump, per_epoch, plateau, spread, t_fit, t_test
+from grokbook.chapters.resnet.tasks import ShapeSum, dictionary
+from grokbook.chapters.resnet.training import on_pictures
+from grokbook.claims import REACHED, Part, at_least, at_most, between
+from grokbook.settings import Seeds, whole
+from grokbook.train.experiment import Experiment
+from grokbook.words import percent, times
+
+section = Section("network")
+
+Epochs = Annotated[int, whole(1)]
+SMALL = {"size": 32, "width": 0.125, "channels": 1, "epochs": 3000, "seeds": 3}
+
+
+@section.experiment(smaller=(SMALL,))
+def fig7(s: Settings) -> Experiment:
+    """Fig. 7: ResNet-18 on sums of four shapes; from ImageNet's weights where a file of them is given."""
+    condition = {
+        "label": f"{s.size} px, width {s.width:g}" + (", pretrained" if s.weights else ""),
+        "size": s.size,
+        "width": s.width,
+        "channels": s.channels,
+        "drawing": s.drawing,
+        "weight_decay": s.weight_decay,
+        "weights": s.weights,
+    }
+    return _sized("fig7", s, condition, s.epochs, s.seeds)
+
+
+@section.experiment(quick={"epochs": 20, "seeds": 1})
+def wider(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 2) -> Experiment:
+    """Fig. 7 at a quarter of the width, on pictures of 32 pixels."""
+    condition = {"label": "32 px, width 0.25", "size": 32, "width": 0.25, "channels": 1}
+    return _sized("wider", s, condition | {"drawing": s.drawing, "weight_decay": s.weight_decay}, epochs, seeds)
+
+
+@section.experiment(quick={"epochs": 10, "seeds": 1})
+def finer(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 1) -> Experiment:
+    """Fig. 7 at an eighth of the width, on pictures of 64 pixels."""
+    condition = {"label": "64 px, width 0.125", "size": 64, "width": 0.125, "channels": 1}
+    return _sized("finer", s, condition | {"drawing": s.drawing, "weight_decay": s.weight_decay}, epochs, seeds)
+
+
+def _sized(name: str, s: Settings, condition: dict, epochs: int, seeds: int) -> Experiment:
+    return on_pictures(
+        f"resnet/{name}", condition, symbols=s.symbols, train_size=s.train_size, epochs=epochs, seeds=seeds
+    )
+
+
+@section.study
+def maps(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
+    """How often each sum of a test picture is answered by each number, over training: the first seed's.
+
+    Variables: ``share`` (snapshot, sum, answer), each row of a sum that occurs adding to one, ``epoch`` (snapshot),
+    and ``wrong`` (snapshot, n**4), which test pictures are answered wrongly.
+    """
+    task = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0]))
+    labels, test = task.table()[1], ~task.in_train(int(fig7.seed[0]))
+    one = fig7.isel(run=0)
+    known = np.isfinite(one.snapshot_step.values)
+    answers = one.answers.values[known].astype(int)
+    share = np.zeros((len(answers), task.classes, task.classes))
+    for counts, given in zip(share, answers, strict=True):
+        np.add.at(counts, (labels[test], given[test].clip(0, task.classes - 1)), 1)
+    totals = np.bincount(labels[test], minlength=task.classes)[:, None]
+    return xr.Dataset(
+        {
+            "share": (("snapshot", "sum", "answer"), np.divide(share, totals, out=share, where=totals > 0)),
+            "epoch": ("snapshot", one.snapshot_step.values[known] / per_epoch(fig7)[0]),
+            "wrong": (("snapshot", "picture"), (answers != labels) & test),
+            "answers": (("snapshot", "picture"), answers),
+        }
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- claims
+
+section.claim(
+    "fig7-fit",
+    "Fig. 7",
+    "The training set is fitted after about a hundred epochs.",
+    Part("epochs to fit", t_fit, at_most(200), every=True),
+    on="fig7",
+    paper="about epoch 100, of an accuracy noted every 100 epochs",
+    forecast="185 (one earlier run at 32 pixels and an eighth of the width)",
+)
+
+section.claim(
+    "fig7-plateau",
+    "Fig. 7",
+    "Test accuracy then stays where it is, far from chance and far from one.",
+    Part("test accuracy on the plateau", plateau, between(0.2, 0.6), every=True),
+    Part("its range there, 10th to 90th percentile", spread, at_most(0.2), every=True),
+    on="fig7",
+    paper="between 0.3 and 0.4 for about 2,800 epochs",
+    forecast="0.25 to 0.3",
+)
+
+section.claim(
+    "fig7-jump",
+    "Fig. 7",
+    "Late and quickly, test accuracy rises to one.",
+    Part("epochs to a test accuracy of 0.9", t_test, REACHED, every=True),
+    Part("that time / time to fit", delay, at_least(10), times, every=True),
+    Part("share of that time from 0.5 to 0.9", jump, at_most(0.25), percent, every=True),
+    Part("test accuracy at the end", final, at_least(0.98), percent, every=True),
+    on="fig7",
+    paper="near epoch 2,900, 28 times the time to fit",
+    forecast="open: not seen within 700 epochs",
+)
+
+section.claim(
+    "plateau-is-a-rough-sum",
+    "beyond Fig. 7",
+    "On the plateau the network knows the sum to within one, and has not memorised permutations.",
+    Part("test accuracy on the plateau", plateau, at_least(0.2), every=True),
+    Part("within one there", lambda record: plateau(record, "within_one"), at_least(0.75), percent, every=True),
+    Part("accuracy with a permutation trained, less without", apart, at_most(0.1), every=True),
+    on="fig7",
+    forecast="within one for 83 to 92 %, seen and unseen alike",
+    whose="ours",
+)

@@ -1,0 +1,95 @@
+"""What this chapter reads off a record: times in epochs, and the plateau between fitting and understanding."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapters.resnet.tasks import steps_per_epoch
+from grokbook.curves import first
+
+Array = NDArray[np.float64]
+
+FIT, LEARNT = 0.99, 0.9  # train accuracy of "fitted", test accuracy of "understood"
+
+
+def per_epoch(record: xr.Dataset) -> Array:
+    """(run,) updates of one epoch."""
+    return np.array([steps_per_epoch(int(size)) for size in record.train_size.values], float)
+
+
+def epochs(record: xr.Dataset) -> Array:
+    """(step,) the measured steps as epochs, of a record whose runs have training sets of one size."""
+    return record.step.values / per_epoch(record)[0]
+
+
+def t_fit(record: xr.Dataset) -> Array:
+    """(run,) epochs until the training set is fitted; infinity if never."""
+    return first(record, "train_accuracy", FIT) / per_epoch(record)
+
+
+def t_test(record: xr.Dataset, threshold: float = LEARNT) -> Array:
+    """(run,) epochs until the test accuracy is at least ``threshold``; infinity if never."""
+    return first(record, "test_accuracy", threshold) / per_epoch(record)
+
+
+def t_late(record: xr.Dataset, threshold: float = LEARNT) -> Array:
+    """(run,) epochs until the test accuracy is at least ``threshold`` after the training set was fitted."""
+    late = record.assign(late=record.test_accuracy.where(record.step >= _by_run(record, t_fit(record))))
+    return first(late, "late", threshold) / per_epoch(record)
+
+
+def _by_run(record: xr.Dataset, times: Array) -> xr.DataArray:
+    """Epochs as steps, (run,)."""
+    return xr.DataArray(times * per_epoch(record), dims="run")
+
+
+def during(record: xr.Dataset, curve: str, begin: Array, end: Array, quantile: float = 0.5) -> Array:
+    """(run,) a quantile of a curve between two epochs of each run; nan where nothing was measured there."""
+    found = np.full(record.sizes["run"], np.nan)
+    at = record.step.values / per_epoch(record)[:, None]
+    inside = (at >= begin[:, None]) & (at <= end[:, None]) & np.isfinite(record[curve].values)
+    for run in np.flatnonzero(inside.any(1)):
+        found[run] = np.quantile(record[curve].values[run, inside[run]], quantile)
+    return found
+
+
+def plateau(record: xr.Dataset, curve: str = "test_accuracy", quantile: float = 0.5) -> Array:
+    """(run,) a quantile of a curve from fitting to half of the time at which the test set is understood, or the end.
+
+    nan where the training set is never fitted, or the test set is understood before twice that time.
+    """
+    return during(record, curve, t_fit(record), t_test(record) / 2, quantile)
+
+
+def spread(record: xr.Dataset) -> Array:
+    """(run,) how far test accuracy moves on the plateau: its range from the tenth to the ninetieth percentile."""
+    return plateau(record, quantile=0.9) - plateau(record, quantile=0.1)
+
+
+def apart(record: xr.Dataset) -> Array:
+    """(run,) accuracy on the plateau of pictures with a trained permutation, less that of the others."""
+    return plateau(record, "accuracy_seen") - plateau(record, "accuracy_unseen")
+
+
+def final(record: xr.Dataset, curve: str = "test_accuracy") -> Array:
+    """(run,) the median of a curve over the last twentieth of the run."""
+    end = record.step.values[-1] / per_epoch(record)
+    return during(record, curve, 0.95 * end, end)
+
+
+def delay(record: xr.Dataset) -> Array:
+    """(run,) time to understand the test set over time to fit the training set; nan where one of them never is."""
+    return _known(t_test(record)) / _known(t_fit(record))
+
+
+def jump(record: xr.Dataset) -> Array:
+    """(run,) how long the rise from half to nine tenths takes, over the time at which it ends; nan if there is none."""
+    begin, end = _known(t_late(record, 0.5)), _known(t_late(record))
+    return (end - begin) / end
+
+
+def _known(times: Array) -> Array:
+    """Times with nan for never."""
+    return np.where(np.isfinite(times), times, np.nan)

@@ -1,0 +1,60 @@
+"""How everything in this chapter is trained: Adam at a constant rate, decay in the gradient, batches of 200."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grokbook.chapters.resnet.tasks import BATCH, PictureSum, ShapeSum, dictionary, steps_per_epoch
+from grokbook.models.resnet import ResNet18
+from grokbook.optim import Adam
+from grokbook.train.experiment import Experiment, Run, Schedule
+
+OUTPUTS = 52  # of the released network, of which 47 are labels
+SNAPSHOTS = 16
+
+
+def run(task: ShapeSum, model: Any, seed: int, *, epochs: int, weight_decay: float, label: str) -> Run:
+    """One training at the released settings: learning rate .001, cross-entropy, the last batch of an epoch short."""
+    optimizer = Adam(1e-3, weight_decay)
+    steps = epochs * steps_per_epoch(task.train_size)
+    return Run(task, model, optimizer, steps, seed, "cross_entropy", BATCH, label, last_batch="short")
+
+
+def on_pictures(
+    name: str,
+    *conditions: dict[str, Any],
+    symbols: int,
+    train_size: int,
+    epochs: int,
+    seeds: int,
+    every: int = 10,
+) -> Experiment:
+    """ResNet-18 on pictures, tested on all of them every few epochs; answers are kept at some times.
+
+    Args:
+        name: of the experiment.
+        conditions: what differs, each with ``label``, ``weight_decay``, and sizes of ``PictureSum`` and
+            ``ResNet18``; ``weights`` is a file to start from.
+        symbols, train_size, epochs, seeds: what is the same.
+        every: epochs from one test to the next.
+    """
+    runs = []
+    for condition in conditions:
+        sizes = {"classes": OUTPUTS, **condition}
+        label, decay, weights = sizes.pop("label"), sizes.pop("weight_decay"), sizes.pop("weights", "")
+        drawn = {name: sizes[name] for name in ("size", "channels")} | {"drawing": sizes.pop("drawing", "as_released")}
+        task = PictureSum(dictionary(symbols), train_size, **drawn)
+        model = ResNet18.pretrained(weights, **sizes) if weights else ResNet18(**sizes)
+        runs += [run(task, model, seed, epochs=epochs, weight_decay=decay, label=label) for seed in range(seeds)]
+    one = steps_per_epoch(train_size)
+    kept = np.unique(np.geomspace(min(every, epochs), epochs, SNAPSHOTS).round(-1).astype(int).clip(1, epochs - 1))
+    return Experiment(
+        name,
+        tuple(runs),
+        Schedule(log=40, every=every * one),
+        ("sums", "total_norm"),
+        snapshots=(*(int(epoch) * one for epoch in kept), -1),
+        keep=("answers",),
+    )

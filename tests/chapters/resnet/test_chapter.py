@@ -1,0 +1,103 @@
+"""The chapter's experiments as recipes, what is read off their records, and its criteria on made-up courses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.resnet import CHAPTER, Settings, network, reading
+from grokbook.train.experiment import coordinates
+
+
+def course(name: str, epochs: int = 3000) -> xr.Dataset:
+    """A record as ``fig7`` would have, of an invented course."""
+    at = np.arange(0, epochs + 1, 10)
+
+    def rise(middle: float, width: float) -> np.ndarray:
+        return 1 / (1 + np.exp(-(at - middle) / width))
+
+    train = rise(60, 12)
+    test, near, seen, unseen = {
+        "grokking": (0.3 * rise(30, 8) + 0.7 * rise(2500, 40), 0.85 * rise(30, 8) + 0.15 * rise(2500, 40), 0, 0),
+        "plateau only": (0.3 * rise(30, 8), 0.85 * rise(30, 8), 0, 0),
+        "ordinary learning": (rise(70, 12), rise(60, 12), 0, 0),
+        "memory of permutations": (0.96 * rise(60, 12), 0.96 * rise(60, 12), 0.04, -0.96),
+        "chance": (0 * at + 0.05, 0 * at + 0.16, 0, 0),
+        "never fitted": (0.3 * rise(30, 8), 0.85 * rise(30, 8), 0, 0),
+    }[name]
+    if name == "never fitted":
+        train = 0.9 * train
+    runs = CHAPTER.experiments["fig7"](Settings(), size=32, width=0.125, channels=1, epochs=epochs, seeds=3).runs
+    curves = {
+        "train_accuracy": train,
+        "test_accuracy": test,
+        "within_one": near,
+        "accuracy_seen": test + seen,
+        "accuracy_unseen": test + unseen,
+    }
+    values = {key: (("run", "step"), np.tile(np.clip(curve, 0, 1), (3, 1))) for key, curve in curves.items()}
+    values["train_loss"] = values["train_accuracy"]
+    record = xr.Dataset(values, {"step": at * 19})
+    return record.assign_coords({key: ("run", column) for key, column in coordinates(runs).items()})
+
+
+def outcomes(name: str) -> dict[str, str]:
+    record = course(name)
+    return {claim.id: claim.judge({"fig7": record}).outcome for claim in network.section.claims}
+
+
+def test_a_course_as_in_the_figure_reproduces_it() -> None:
+    assert set(outcomes("grokking").values()) == {"reproduced"}
+
+
+def test_a_plateau_without_a_rise_is_no_jump() -> None:
+    assert outcomes("plateau only") == {
+        "fig7-fit": "reproduced",
+        "fig7-plateau": "reproduced",
+        "fig7-jump": "not reproduced",
+        "plateau-is-a-rough-sum": "reproduced",
+    }
+
+
+@pytest.mark.parametrize("name", ["ordinary learning", "memory of permutations", "chance", "never fitted"])
+def test_courses_without_the_phenomenon_reproduce_nothing_but_the_fit(name: str) -> None:
+    found = outcomes(name)
+    assert all(found[id] != "reproduced" for id in found if id != "fig7-fit"), found
+    assert (found["fig7-fit"] == "reproduced") == (name != "never fitted")
+
+
+def test_times_are_epochs_of_short_last_batches() -> None:
+    record = course("grokking")
+    assert reading.per_epoch(record).tolist() == [19] * 3
+    assert reading.t_fit(record)[0] == 120 and 2500 < reading.t_test(record)[0] < 2700
+    assert reading.plateau(record)[0] == pytest.approx(0.3, abs=0.01)
+    assert reading.epochs(record)[-1] == 3000
+
+
+def test_every_recipe_can_be_made_at_full_size_smaller_and_quick() -> None:
+    for recipe in CHAPTER.experiments.values():
+        full, quick = recipe(Settings()), recipe(Settings(**CHAPTER.quick), **recipe.quick)
+        assert full.name.startswith("resnet/") and quick.member_steps < full.member_steps
+        assert all(one.hash != full.hash for one in recipe.stand_ins(Settings()))
+    paper = CHAPTER.experiments["fig7"](Settings()).runs[0]
+    assert (paper.model.classes, paper.model.size, paper.model.width, paper.batch_size) == (52, 224, 1.0, 200)
+    assert (paper.steps, paper.optimizer.lr, paper.optimizer.weight_decay) == (4000 * 19, 1e-3, 1e-4)
+    assert paper.last_batch == "short" and paper.task.train_size == 3660
+
+
+def test_recipes_of_all_networks_can_be_given_on_the_command_line_sizes() -> None:
+    one = CHAPTER.experiments["fig7"](Settings(), size=64, width=0.5, symbols=7)
+    assert one.runs[0].model.size == 64 and len(one.runs[0].task.symbols) == 7 and one.runs[0].task.train_size == 600
+    with pytest.raises(ValueError, match="too few pixels"):
+        CHAPTER.experiments["fig7"](Settings(), size=16)
+    with pytest.raises(ValueError, match=r"nowhere.*cannot be read"):
+        CHAPTER.experiments["fig7"](Settings(), weights="nowhere.pth")
+
+
+def test_settings_are_data_that_a_notebook_can_hold() -> None:
+    assert dataclasses.replace(Settings(), width=0.125).train_size == 3660
+    with pytest.raises(ValueError, match="symbols = 12"):
+        Settings(symbols=12)
