@@ -59,11 +59,6 @@ def changed(entry: Entry) -> bool:
     return bool(changes(entry))
 
 
-def ours(entry: Entry) -> bool:
-    """Whether the claim is a check of our own, not the paper's."""
-    return entry["whose"] == "ours"
-
-
 def counted(entry: Entry, outcome: str) -> str:
     """The verdict to count: that of the criterion before unforced changes, where there are any, else ``outcome``.
 

@@ -132,5 +132,16 @@ def test_a_plain_table_names_rows_and_columns():
 
 
 def test_the_tally_counts_each_outcome():
-    found = tally([Verdict("partly"), Verdict("reproduced"), Verdict("partly")])
-    assert found == {"reproduced": 1, "partly": 2, "not reproduced": 0, "not tested": 0}
+    assert tally(["partly", "reproduced", "partly"]) == "1 reproduced, 2 partly"
+
+
+def test_a_changed_criterion_is_marked_and_shown_with_the_verdict_by_the_earlier_one():
+    before = {"date": "2026-11-01", "criterion": "≥ 0.8", "record": "none", "verdict": "reproduced"}
+    late = before | {"date": "2026-11-02", "record": "full", "verdict": "partly", "why": "too easy", "forced": False}
+    entry = {"versions": [before, late], "counted": "reproduced", "counted_how": "0.85"}
+    verdicts = {"a": Verdict("partly")}
+    shown = table([accuracy_claim()], verdicts, "Claims", {"a": entry}).markup
+    assert 'class="verdict changed"' in shown
+    assert "Changed 2026-11-02, after the record: too easy." in shown
+    assert "By the earlier one, which counts: reproduced (0.85)." in shown
+    assert "changed" not in table([accuracy_claim()], verdicts, "Claims").markup

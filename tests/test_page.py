@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import xarray as xr
 
-from grokbook import plotting, recipes
+from grokbook import plotting, recipes, register
 from grokbook.firstform.claims import Claim, Verdict
 from grokbook.firstform.page import Page, fewer_seeds
 from grokbook.models.mlp import TwoLayerMLP
@@ -192,7 +192,19 @@ def test_the_summary_counts_every_claim_and_misses_none(make):
     with pytest.raises(LookupError, match="a"):
         here.summary()
     here.claims("a", caption="Claims")
-    assert "1 reproduced" in here.summary().text
+    assert "Of 1 claims of the paper: 1 reproduced." in here.summary().text
+
+
+def test_the_summary_counts_by_the_earlier_criterion_at_the_committed_settings_only(make, monkeypatch):
+    before = {"date": "2026-11-01", "criterion": "it did", "record": "none", "verdict": "partly"}
+    late = before | {"record": "full", "verdict": "reproduced", "why": "unlucky", "forced": False}
+    entry = {"whose": "ours", "versions": [before, late], "counted": "partly", "counted_how": "…"}
+    monkeypatch.setattr(register, "load", lambda chapter: {"a": entry})
+    for committed, words in ((("curves",), "Of 1 checks of our own: 1 partly."), ((), "1 reproduced.")):
+        here = make()
+        here.settled = bool(committed)
+        here.claims("a", caption="Claims")
+        assert words in here.summary().text
 
 
 def test_verdicts_and_records_are_kept_for_the_scorecard_where_a_folder_is_named(make, tmp_path, monkeypatch):

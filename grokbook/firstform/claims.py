@@ -1,6 +1,7 @@
 """Claims: what a paper says, the criterion that decides it, and the verdict that a record gives.
 
-A criterion is written before the training is run and is not changed after. Its check is a pure function of records.
+A criterion is to be written before the training is run; ``grokbook.register`` keeps what was changed or added after.
+Its check is a pure function of records.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from grokbook import register
 from grokbook.words import number as number
 from grokbook.words import percent as percent
 
@@ -163,13 +165,32 @@ class Table:
         return self.markup
 
 
-def badge(outcome: str, *, reduced: bool = False) -> str:
-    """The word for a verdict as HTML, with another where it rests on reduced settings."""
+def badge(outcome: str, *, reduced: bool = False, changed: bool = False) -> str:
+    """The word for a verdict as HTML, with others where it rests on reduced settings or on a changed criterion."""
     words = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
-    return words + ' <span class="verdict reduced">reduced</span>' if reduced else words
+    marks = [mark for mark, holds in (("reduced", reduced), ("changed", changed)) if holds]
+    return " ".join([words, *(f'<span class="verdict {mark}">{mark}</span>' for mark in marks)])
 
 
-def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str) -> Table:
+def history(entry: register.Entry) -> str:
+    """What became of a criterion after its record existed, as small print in HTML; nothing where nothing did."""
+    first, *_ = entry["versions"]
+    lines = [f"Added {first['date']}, after the record."] if first.get("added_later") else []
+    for version in register.changes(entry):
+        why = f"as the earlier was in error: {version['why']}" if version["forced"] else version["why"]
+        lines.append(f"Changed {version['date']}, after the record: {why}.")
+    if register.changed(entry):
+        counts, how = (", which counts", f" ({entry['counted_how']})") if "counted" in entry else ("", "")
+        lines.append(f"By the earlier one{counts}: {register.earlier(entry)}{how}.")
+    return "".join(f"<br><small>{html.escape(line)}</small>" for line in lines)
+
+
+def table(
+    claims: Sequence[Claim],
+    verdicts: Mapping[str, Verdict],
+    caption: str,
+    entries: Mapping[str, register.Entry] | None = None,
+) -> Table:
     """Claims with the paper's value beside ours.
 
     On a narrow page each row becomes a card, else the table scrolls in its own box; it can be reached by keyboard, and
@@ -179,11 +200,13 @@ def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str
         claims: in the order of the rows.
         verdicts: id -> verdict.
         caption: what the rows have in common.
+        entries: id -> what the register says of a claim.
     """
     text = html.escape
     rows = []
     for claim in claims:
-        verdict = verdicts[claim.id]
+        verdict, entry = verdicts[claim.id], (entries or {}).get(claim.id)
+        mark = badge(verdict.outcome, reduced=verdict.reduced, changed=bool(entry and register.changed(entry)))
         over = ""
         if verdict.n:
             over = f"n = {verdict.n}"
@@ -194,9 +217,10 @@ def table(claims: Sequence[Claim], verdicts: Mapping[str, Verdict], caption: str
         ours = "<br>".join(text(part) for part in (verdict.ours, over, verdict.note) if part) or "–"
         rows.append(
             f'<tr id="claim-{text(claim.id)}"><th scope="row">{text(claim.figure)}</th>'
-            f"<td>{text(claim.statement)}<br><small>Criterion: {text(claim.criterion)}</small></td>"
+            f"<td>{text(claim.statement)}<br><small>Criterion: {text(claim.criterion)}</small>"
+            f"{history(entry) if entry else ''}</td>"
             f'<td data-label="Expected">{text(claim.paper)}</td><td data-label="Ours">{ours}</td>'
-            f"<td>{badge(verdict.outcome, reduced=verdict.reduced)}</td></tr>"
+            f"<td>{mark}</td></tr>"
         )
     head = "".join(
         f'<th scope="col">{name}</th>' for name in ("Paper", "Claim and criterion", "Expected", "Ours", "Verdict")
@@ -232,6 +256,6 @@ def _box(caption: str, content: str, css: str = "verdicts") -> str:
     )
 
 
-def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """How often each outcome occurs, in the order of ``OUTCOMES``."""
-    return {name: sum(verdict.outcome == name for verdict in verdicts) for name in OUTCOMES}
+def tally(outcomes: Sequence[str]) -> str:
+    """How often each outcome occurs, in words and in the order of ``OUTCOMES``."""
+    return ", ".join(f"{outcomes.count(name)} {name}" for name in OUTCOMES if name in outcomes) or "none"

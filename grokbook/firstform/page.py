@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from grokbook import plotting, words
+from grokbook import plotting, register, words
 from grokbook.firstform import claims as claims_module
 from grokbook.firstform.claims import Markdown
 from grokbook.recipes import describe, settings
@@ -67,6 +67,8 @@ class Page(Mapping[str, xr.Dataset]):
         self.sentences, self.made_of = sentences, made_of or {}
         self.otherwise, self.cost, self.budget, self.device = otherwise or {}, cost, budget, device
         self.committed = committed
+        self.entries = register.load(chapter)
+        self.settled = set(experiments) <= set(committed)  # the settings for which the register counts verdicts
         self._found: dict[str, xr.Dataset | None] = {}
         self.verdicts: dict[str, claims_module.Verdict] = {}
         self.sources: dict[str, str] = {}
@@ -191,7 +193,7 @@ class Page(Mapping[str, xr.Dataset]):
             self.verdicts[claim.id] = claim.judge(
                 self, train=lambda name: self.command(name) or "not defined for this p"
             )
-        return claims_module.table(chosen, self.verdicts, caption)
+        return claims_module.table(chosen, self.verdicts, caption, self.entries if self.settled else None)
 
     def summary(self) -> Markdown:
         """How many claims came out how; kept beside the figures for the scorecard."""
@@ -199,32 +201,52 @@ class Page(Mapping[str, xr.Dataset]):
         if missing:
             raise LookupError(f"claims that no table shows: {', '.join(missing)}")
         self._keep_verdicts()
-        tally = claims_module.tally(list(self.verdicts.values()))
-        words = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
-        lines = [f"Of {len(self.verdicts)} claims: {words}.", ""]
+        said, told = self._said(), []
+        for whose, called in (("paper", "claims of the paper"), ("ours", "checks of our own")):
+            if outcomes := [one["outcome"] for one in said if one["whose"] == whose]:
+                told.append(f"Of {len(outcomes)} {called}: {claims_module.tally(outcomes)}.")
+        if changed := sum(one["changed"] for one in said):
+            told.append(
+                f"{changed} criteria were changed after a record existed; where no error in the earlier one forced "
+                "that, the earlier one counts."
+            )
+        lines = [" ".join(told), ""]
         for name in ("partly", "not reproduced"):
-            for id, claim in self.all_claims.items():
-                if self.verdicts[id].outcome == name:
-                    badge = claims_module.badge(name, reduced=self.verdicts[id].reduced)
-                    lines.append(f'- <a href="#claim-{id}">{claim.figure}</a>: {claim.statement} {badge}')
+            for one in said:
+                if one["outcome"] == name:
+                    badge = claims_module.badge(name, reduced=one["reduced"], changed=one["changed"])
+                    lines.append(f'- <a href="#claim-{one["id"]}">{one["figure"]}</a>: {one["statement"]} {badge}')
         if untrained := [name for name in self.experiments if name not in self]:
             lines += ["", f"Not trained yet: {', '.join(f'`{name}`' for name in untrained)}."]
         return Markdown("\n".join(lines))
 
+    def counted(self, id: str, outcome: str) -> str:
+        """The verdict that counts where today's criterion gives ``outcome`` on the record that the register knows."""
+        entry = self.entries.get(id) if self.settled else None
+        return register.counted(entry, outcome) if entry and outcome == entry["versions"][-1]["verdict"] else outcome
+
+    def _said(self) -> list[dict[str, Any]]:
+        """Every claim with the verdict that counts, and the one that today's criterion gives."""
+        said = []
+        for id, claim in self.all_claims.items():
+            verdict, entry = self.verdicts[id], self.entries.get(id)
+            said.append(
+                {
+                    "id": id,
+                    "figure": claim.figure,
+                    "statement": claim.statement,
+                    "whose": entry["whose"] if entry else "paper",
+                    "outcome": self.counted(id, verdict.outcome),
+                    "today": verdict.outcome,
+                    "reduced": verdict.reduced,
+                    "changed": bool(self.settled and entry and register.changed(entry)),
+                }
+            )
+        return said
+
     def _keep_verdicts(self) -> None:
         if not os.environ.get("GROKBOOK_FIGURES"):
             return
-        judged = [(claim, self.verdicts[id]) for id, claim in self.all_claims.items()]
-        claims = [
-            {
-                "id": claim.id,
-                "figure": claim.figure,
-                "statement": claim.statement,
-                "outcome": verdict.outcome,
-                "reduced": verdict.reduced,
-            }
-            for claim, verdict in judged
-        ]
         held = {name: self.get(name, None) for name in self.experiments}
         trained = [
             {
@@ -235,7 +257,7 @@ class Page(Mapping[str, xr.Dataset]):
             }
             for name, record in held.items()
         ]
-        text = json.dumps({"claims": claims, "records": trained}, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps({"claims": self._said(), "records": trained}, indent=1, ensure_ascii=False) + "\n"
         write_whole(plotting.folder(self.chapter) / "claims.json", text.encode())
 
     def records_table(self) -> claims_module.Table:

@@ -1,8 +1,9 @@
-"""What Gromov (2023) claims, with criteria written down before anything was trained, and the checks that decide.
+"""What Gromov (2023) claims, the criteria, and the checks that decide.
 
 The criteria hold for the paper's modulus and our proposed widths; at other parameters they are applied unchanged.
-Bounds come from an independent numpy computation of the same networks, made beforehand. What was added after trainings
-had been seen says "added later".
+Bounds come from an independent numpy computation of the same networks, made beforehand. The history of this repository
+begins with most of these criteria and their records together, and so does not show which came first; what was changed
+or added after that is in the register, results/gromov/criteria.json, with why.
 """
 
 from __future__ import annotations

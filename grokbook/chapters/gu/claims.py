@@ -1,4 +1,4 @@
-"""What Gu et al. claim, in both versions, with criteria written down before anything was trained, and their checks.
+"""What Gu et al. claim, in both versions, the criteria, and their checks.
 
 The criteria hold for the papers' settings; at other parameters they are applied unchanged, except that those of Figs 9
 and 11 set a margin and a time as parts of the paper's run: a run of another length is held to as large a part of its
@@ -6,8 +6,8 @@ own. A record with too few conditions for a claim does not test it. Where severa
 for the median seed. Where a rule asks when something happens, a run in which it never does counts as infinitely late.
 Claims about MED are held to what the paper says of it and, apart, to whether a control does as well.
 
-What was added after trainings had been seen says "added later" in its criterion; on the records of this book none of
-it makes a verdict "reproduced".
+The criteria were committed before any training; two thirds of them, or the stand-ins that they judge, were changed once
+records existed. The register, results/gu/criteria.json, holds every version, with why and with what the earlier gives.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,10 @@ from grokbook.train.records import conditions, select
 
 
 def overview(records: Records) -> str:
-    """On top: how many claims came out how, and which."""
-    verdicts = [(claim, claim.judge(records)) for claim in CLAIMS]
+    """On top: how many claims came out how, by the criterion that counts, and which."""
+    counted = getattr(records, "counted", lambda id, outcome: outcome)
+    judged = [(claim, claim.judge(records)) for claim in CLAIMS]
+    verdicts = [(claim, replace(verdict, outcome=counted(claim.id, verdict.outcome))) for claim, verdict in judged]
     lines = []
     for name, words in zip(OUTCOMES, ("What holds", "In part", "What fails", "Not tested"), strict=True):
         own = [(claim, verdict) for claim, verdict in verdicts if verdict.outcome == name]

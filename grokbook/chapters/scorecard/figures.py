@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grokbook import plotting
-from grokbook.firstform.claims import OUTCOMES, Markdown, Table, badge, plain_table
+from grokbook.firstform.claims import OUTCOMES, Markdown, Table, badge, plain_table, tally
 from grokbook.plotting import styled
 from grokbook.train import records
 
@@ -30,7 +30,8 @@ class Card:
     Args:
         chapter: its name, as in ``book/<chapter>.ipynb``.
         title: the heading of its page.
-        claims: ``id``, ``figure``, ``statement``, ``outcome`` and ``reduced`` of each.
+        claims: ``id``, ``figure``, ``statement``, ``whose`` it is ("paper" or "ours"), ``outcome`` (by the criterion
+            that counts), ``today`` (by today's), ``reduced`` and ``changed`` of each.
         records: ``name``, ``scale``, ``networks`` and ``core_seconds`` of each, scale "missing" where there is none.
     """
 
@@ -39,10 +40,9 @@ class Card:
     claims: Sequence[dict[str, Any]]
     records: Sequence[dict[str, Any]]
 
-    @property
-    def outcomes(self) -> Counter[str]:
-        """How many claims came out how."""
-        return Counter(claim["outcome"] for claim in self.claims)
+    def of(self, whose: str) -> list[dict[str, Any]]:
+        """The claims of the paper, or the checks of our own."""
+        return [claim for claim in self.claims if claim["whose"] == whose]
 
 
 def cards(root: Path = records.ROOT) -> list[Card]:
@@ -65,13 +65,14 @@ def cards(root: Path = records.ROOT) -> list[Card]:
 
 @styled
 def bars(found: Sequence[Card]) -> Figure:
-    """A bar for each chapter, one unit a claim, divided by verdict; hatched where it rests on reduced settings."""
-    figure, ((ax,),) = plotting.panels(1, 1, height=1.1 + 0.42 * len(found))
-    for row, card in enumerate(found):
+    """Two bars for each chapter, the paper's claims and our own checks, one unit a claim, divided by verdict."""
+    rows = [(card, whose) for card in found for whose in ("paper", "ours") if card.of(whose)]
+    figure, ((ax,),) = plotting.panels(1, 1, height=1.1 + 0.38 * len(rows))
+    for row, (card, whose) in enumerate(rows):
         start = 0
         for name in OUTCOMES:
             for reduced in (False, True):
-                count = sum(claim["outcome"] == name and claim["reduced"] == reduced for claim in card.claims)
+                count = sum(one["outcome"] == name and one["reduced"] == reduced for one in card.of(whose))
                 if not count:
                     continue
                 style = {"alpha": 0.55, "hatch": "////", "edgecolor": "white", "lw": 0} if reduced else {}
@@ -79,7 +80,9 @@ def bars(found: Sequence[Card]) -> Figure:
                 ink = plotting.INK if reduced else LETTERS[name]
                 ax.text(start + count / 2, row, str(count), ha="center", va="center", color=ink, fontsize=10)
                 start += count
-    ax.set_yticks(range(len(found)), [card.title.split(":")[0] for card in found])
+    ax.set_yticks(
+        range(len(rows)), [card.title.split(":")[0] if whose == "paper" else "our own" for card, whose in rows]
+    )
     ax.invert_yaxis()
     ax.set_xlabel("claims")
     ax.grid(axis="y", visible=False)
@@ -97,16 +100,17 @@ def save(figure: Figure) -> Figure:
 
 
 def summary(found: Sequence[Card]) -> Markdown:
-    """The whole book in two sentences."""
+    """The whole book in a few sentences."""
     claims = [claim for card in found for claim in card.claims]
-    counts = Counter(claim["outcome"] for claim in claims)
-    reduced = sum(claim["reduced"] for claim in claims)
+    reduced, changed = (sum(claim[mark] for claim in claims) for mark in ("reduced", "changed"))
     networks = sum(record["networks"] for card in found for record in card.records)
     hours = sum(record["core_seconds"] for card in found for record in card.records) / 3600
-    told = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    papers, own = ([one["outcome"] for card in found for one in card.of(whose)] for whose in ("paper", "ours"))
     return Markdown(
-        f"Of {len(claims)} claims in {len(found)} chapters: {told}. {reduced} verdicts rest on trainings at smaller "
-        f"settings than the paper's. Behind them are {networks:,} trained networks and {hours:,.0f} core hours."
+        f"Of {len(papers)} claims of papers in {len(found)} chapters: {tally(papers)}. Of {len(own)} checks of our "
+        f"own: {tally(own)}. {reduced} verdicts rest on trainings at smaller settings than the paper's. {changed} "
+        "criteria were changed after a record existed; where no error in the earlier one forced that, the earlier one "
+        f"counts. Behind the verdicts are {networks:,} trained networks and {hours:,.0f} core hours."
     )
 
 
@@ -115,11 +119,12 @@ def overview(found: Sequence[Card]) -> Table:
     rows = []
     for card in found:
         scales = Counter(record["scale"] for record in card.records)
+        papers, own = (Counter(one["outcome"] for one in card.of(whose)) for whose in ("paper", "ours"))
         rows.append(
             [
                 f'<a href="{card.chapter}.html">{html.escape(card.title.split(":")[0])}</a>',
-                *(str(card.outcomes[name]) for name in OUTCOMES),
-                str(sum(claim["reduced"] for claim in card.claims)),
+                *(f"{papers[name]} + {own[name]}" for name in OUTCOMES),
+                *(str(sum(claim[mark] for claim in card.claims)) for mark in ("reduced", "changed")),
                 " / ".join(str(scales[name]) for name in ("full", "reduced", "missing")),
                 f"{sum(record['networks'] for record in card.records):,}",
                 f"{sum(record['core_seconds'] for record in card.records) / 3600:.1f}&nbsp;h",
@@ -129,11 +134,14 @@ def overview(found: Sequence[Card]) -> Table:
         "Chapter",
         *(name.capitalize() for name in OUTCOMES),
         "…on reduced settings",
+        "…with a changed criterion",
         "Full / reduced / missing trainings",
         "Networks",
         "Core time",
     )
-    return plain_table(head, rows, "Verdicts and trainings of each chapter", cards=True)
+    return plain_table(
+        head, rows, "Verdicts on the paper's claims + on our own, and trainings, of each chapter", cards=True
+    )
 
 
 def lists(found: Sequence[Card], listed: Sequence[str]) -> Table:
@@ -145,7 +153,7 @@ def lists(found: Sequence[Card], listed: Sequence[str]) -> Table:
             if claim["outcome"] in listed:
                 place = f"{card.chapter}.html#claim-{html.escape(claim['id'], quote=True)}"
                 link = f'<a href="{place}">{html.escape(claim["figure"])}</a>'
-                verdict = badge(claim["outcome"], reduced=claim["reduced"])
+                verdict = badge(claim["outcome"], reduced=claim["reduced"], changed=claim["changed"])
                 rows.append([link, html.escape(claim["statement"]), verdict])
         if rows:
             markup.append(plain_table(("Paper", "Claim", "Verdict"), rows, card.title, cards=True).markup)
