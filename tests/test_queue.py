@@ -63,16 +63,9 @@ def test_an_entry_that_means_nothing_is_refused_in_one_line(given, words, tmp_pa
     assert len(told.splitlines()) == 1 and "entry 0" in told and words in told
 
 
-def test_first_comes_priority_then_what_is_begun_then_what_is_soonest_done(tmp_path):
-    found = [
-        entry("test/later", 2, steps=5),
-        entry("test/long", steps=30),
-        entry("test/short", steps=10),
-        entry("test/begun", steps=40),
-    ]
-    (tmp_path / ".parts/test/begun").mkdir(parents=True)
-    (tmp_path / ".parts/test/begun/part-0.checkpoint").touch()
-    assert names(Queue(found, tmp_path, "cpu")) == ["test/begun", "test/short", "test/long", "test/later"]
+def test_first_comes_priority_then_what_is_soonest_done(tmp_path):
+    found = [entry("test/later", 2, steps=5), entry("test/long", steps=30), entry("test/short", steps=10)]
+    assert names(Queue(found, tmp_path, "cpu")) == ["test/short", "test/long", "test/later"]
 
 
 def test_what_has_a_record_is_left_out_and_so_is_a_stand_in_for_it(tmp_path):

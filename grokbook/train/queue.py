@@ -62,10 +62,6 @@ class Entry:
         asked = (self.experiment,) if self.experiment.scale == "full" else (self.experiment, self.full)
         return any(_is_there(one, folder) for one in asked for folder in (None, out))
 
-    def is_begun(self, out: Path) -> bool:
-        """Whether a leg has left something of it in the folder."""
-        return any(runner.parts_folder(self.experiment, out).glob("part-*"))
-
 
 def entries(path: Path | None = None) -> list[Entry]:
     """The committed queue.
@@ -113,10 +109,9 @@ class Queue:
         # A GPU takes all members side by side: one seed of what is asked for in full saves it nothing.
         full = {one.experiment.hash for one in found} if device == "cuda" else set()
         wanted = [one for one in found if one.experiment.hash == one.full.hash or one.full.hash not in full]
-        # Of one priority what is begun, then what is soonest done: a record counts only when it is whole.
+        # Of one priority what is soonest done: a record counts only when it is whole.
         self.waiting = sorted(
-            (one for one in wanted if not one.is_done(out)),
-            key=lambda one: (one.priority, not one.is_begun(out), self.minutes(one)),
+            (one for one in wanted if not one.is_done(out)), key=lambda one: (one.priority, self.minutes(one))
         )
 
     def minutes(self, entry: Entry, device: str | None = None) -> float:

@@ -213,7 +213,7 @@ def train(
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
         raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
-    folder = parts_folder(experiment, out)
+    folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     with _alone(experiment, folder) as another_did:
@@ -225,11 +225,6 @@ def train(
             for emptied in (folder, *folder.parents[:2]):
                 emptied.rmdir()
     return records.load(path)
-
-
-def parts_folder(experiment: Experiment, out: Path | None) -> Path:
-    """Where the parts of a training on its way lie, by the folder its record goes to."""
-    return (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
 
 
 def _train(
