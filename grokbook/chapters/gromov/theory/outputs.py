@@ -1,0 +1,192 @@
+"""The two-layer network on every pair, eqs. 1, 2 and 4, its weights made by hand, at random, or trained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+from grokbook.chapters.gromov.theory.weights import Function, Seed, answers, cosine_weights, modular_roots
+from grokbook.models.mlp import SCALINGS
+
+Activation = Callable[[NDArray], NDArray]
+
+BLOCK = 1 << 18  # hidden values held at once: 2 MB, so that they stay in the cache however wide the network
+
+_NODES = np.arange(-6 * 256, 6 * 256 + 1) / 256
+_ERF = np.array([math.erf(x) for x in _NODES])
+_SLOPES = 2 / np.sqrt(np.pi) * np.exp(-_NODES * _NODES)
+
+
+def erf(x: NDArray) -> NDArray:
+    """The error function to 1e-9: three Taylor terms about the nearest multiple of 1/256."""
+    x = np.clip(x, -6, 6)  # erf(6) is 1 - 2e-17
+    i = np.rint((x + 6) * 256).astype(np.int32)
+    d = x - _NODES[i]
+    return (_ERF[i] + _SLOPES[i] * d * (1 + d * ((2 * _NODES * _NODES - 1)[i] * d / 3 - _NODES[i]))).astype(x.dtype)
+
+
+def _sigmoid(x: NDArray) -> NDArray:
+    return 0.5 + 0.5 * np.tanh(0.5 * x)  # does not overflow
+
+
+#: Activations of figure 5 and a few more; those whose even part is constant cannot work.
+ACTIVATIONS: Mapping[str, Activation] = {
+    "quadratic": lambda x: x * x,
+    "quartic": lambda x: (x * x) ** 2,
+    "cubic": lambda x: x * x * x,
+    "abs": np.abs,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu_squared": lambda x: np.maximum(x, 0) ** 2,
+    "gelu": lambda x: 0.5 * x * (1 + erf(x * math.sqrt(0.5))),
+    "silu": lambda x: x * _sigmoid(x),
+    "exp": np.exp,
+    "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+}
+
+
+def network(
+    W_in: ArrayLike,
+    W_out: ArrayLike,
+    activation: str | Activation = "quadratic",
+    *,
+    factor: float | None = None,
+    input_scale: float = 1.0,
+) -> NDArray:
+    """Outputs of the two-layer network for every pair, eqs. 1, 2 and 4.
+
+    Args:
+        W_in: (width, 2p) first-layer weights, real or complex.
+        W_out: (p, width) readout weights.
+        activation: a key of `ACTIVATIONS` or a function of an array.
+        factor: factor of the output; None is the paper's 2 / width.
+        input_scale: factor of the preactivations; 1 / sqrt(2p) is that of the paper's first public version.
+
+    Returns:
+        (p, p, p) output for the pair (n, m) and the answer q, in the precision of the weights.
+
+    Raises:
+        ValueError: weights of shapes that do not fit, or an unknown activation.
+    """
+    p = len(np.asarray(W_out))
+    blocks = _outputs(input_scale * np.asarray(W_in), W_out, activation, np.arange(p * p), factor)
+    return np.concatenate([found for _, found in blocks]).reshape(p, p, p)
+
+
+def accuracy(
+    W_in: ArrayLike,
+    W_out: ArrayLike,
+    labels: ArrayLike | None = None,
+    activation: str | Activation = "quadratic",
+    *,
+    pairs: ArrayLike | None = None,
+) -> float:
+    """The fraction of pairs whose largest output (its real part) is at the right answer.
+
+    Args:
+        W_in, W_out, activation: as in `network`; the output factor does not matter.
+        labels: (p, p) or (p * p,) right answers; None is n + m mod p.
+        pairs: indices n * p + m of the pairs to look at; None is the whole table.
+    """
+    labels = _labels(labels, len(np.asarray(W_out)))
+    pairs = np.arange(labels.size) if pairs is None else np.asarray(pairs)
+    blocks = _outputs(W_in, W_out, activation, pairs)
+    return sum(int((found.real.argmax(-1) == labels[block]).sum()) for block, found in blocks) / len(pairs)
+
+
+def accuracy_against_width(
+    p: int,
+    widths: Sequence[int],
+    seeds: Sequence[int],
+    *,
+    f1: Function | None = None,
+    f2: Function | None = None,
+    F: Function | None = None,
+    activations: Sequence[str] = ("quadratic",),
+    input_scale: float = 1.0,
+    pairs: int | None = None,
+) -> xr.DataArray:
+    """(activation, width, seed) accuracy of the analytic weights of F(f1(n) + f2(m)), all roots in the readout.
+
+    The same weights serve every activation. They are rounded to single precision, which is twice as fast and moves an
+    accuracy by a few near ties at most. ``pairs`` is how many, drawn at random for each seed, to look at, None for the
+    whole table: a shift of n only shifts the random phases, so a sample estimates the accuracy without bias.
+    """
+    labels, inverse = answers(p, f1=f1, f2=f2, F=F), None if F is None else modular_roots(F, p)
+    values = np.empty((len(activations), len(widths), len(seeds)))
+    for i, width in enumerate(widths):
+        for j, seed in enumerate(seeds):
+            generator = np.random.default_rng(seed)
+            W_in, W_out = cosine_weights(p, width, f1=f1, f2=f2, inverse=inverse, generator=generator)
+            W_in, W_out = (input_scale * W_in).astype(np.float32), W_out.astype(np.float32)
+            sample = generator.choice(p * p, pairs, replace=False) if pairs and pairs < p * p else None
+            for a, phi in enumerate(activations):
+                values[a, i, j] = accuracy(W_in, W_out, labels, phi, pairs=sample)
+    coords = {"activation": list(activations), "width": list(widths), "seed": list(seeds)}
+    return xr.DataArray(values, coords, ("activation", "width", "seed"), name="accuracy")
+
+
+def random_features(
+    p: int, width: int, *, train_fraction: float = 0.5, ridge: float = 1e-6, generator: Seed = None
+) -> tuple[float, float]:
+    """Train and test accuracy on n + m of a frozen normal first layer with the best readout for it (section 5.1).
+
+    Args:
+        train_fraction: share of the pairs, drawn at random, that the readout is fitted to.
+        ridge: penalty on the squared weights, in units where the Gram matrix is Z Z^T / width.
+    """
+    generator = checks.generator(generator)
+    train, test = np.split(generator.permutation(p * p), [min(max(1, round(train_fraction * p * p)), p * p - 1)])
+    W_in = generator.standard_normal((width, 2 * p))
+    Z = (W_in.T[train // p] + W_in.T[p + train % p]) ** 2  # (pair, width)
+    targets = np.eye(p)[answers(p).ravel()[train]]
+    if width <= len(train):
+        readout = np.linalg.solve(Z.T @ Z / width + ridge * np.eye(width), Z.T @ targets)
+    else:  # the same solution through the smaller matrix, one row per training pair
+        readout = Z.T @ np.linalg.solve(Z @ Z.T / width + ridge * np.eye(len(train)), targets)
+    return accuracy(W_in, readout.T, pairs=train), accuracy(W_in, readout.T, pairs=test)
+
+
+def trained_weights(record: xr.Dataset, run: int = 0, snapshot: int = -1) -> tuple[NDArray, NDArray]:
+    """``W_in`` (width, 2p) and ``W_out`` (p, width) of a run at one of its snapshots."""
+    one = record.isel(run=run, snapshot=snapshot)
+    return one.W_in.values.astype(float), one.W_out.values.astype(float)
+
+
+def trained_outputs(record: xr.Dataset, run: int = 0, snapshot: int = -1) -> NDArray:
+    """(p, p, p) what the network of a snapshot answers to every pair, answer last."""
+    W_in, W_out = (layer.astype(np.float32) for layer in trained_weights(record, run, snapshot))
+    return network(W_in, W_out, factor=SCALINGS[str(record.scaling.values[run])](*W_out.shape)[0])
+
+
+def _outputs(
+    W_in: ArrayLike, W_out: ArrayLike, activation: str | Activation, pairs: NDArray, factor: float | None = None
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """Yield (pairs, outputs (pair, p)) in blocks: a one-hot pair picks two columns, so eq. 1 is their sum."""
+    W_in, W_out = np.asarray(W_in), np.asarray(W_out)
+    if W_out.ndim != 2 or W_in.shape != (W_out.shape[1], 2 * W_out.shape[0]):
+        shapes = f"got W_in {W_in.shape} and W_out {W_out.shape}"
+        raise ValueError(f"W_in must be (width, 2p) and W_out (p, width), {shapes}")
+    if isinstance(activation, str):
+        checks.one_of("activation", activation, tuple(ACTIVATIONS))
+        activation = ACTIVATIONS[activation]
+    p, width = W_out.shape
+    columns, readout = W_in.T, (2 / width if factor is None else factor) * W_out.T
+    size = max(1, BLOCK // width)
+    for start in range(0, len(pairs), size):
+        block = pairs[start : start + size]
+        yield block, activation(columns[block // p] + columns[p + block % p]) @ readout  # (pair, p)
+
+
+def _labels(labels: ArrayLike | None, p: int) -> NDArray[np.int64]:
+    """(p * p,) right answers, row n * p + m."""
+    table = answers(p) if labels is None else np.asarray(labels)
+    if table.size != p * p:
+        raise ValueError(f"labels must hold one answer for each of the {p * p} pairs, got shape {table.shape}")
+    return table.ravel()

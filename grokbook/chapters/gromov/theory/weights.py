@@ -1,0 +1,177 @@
+"""Weights that solve a task without training, eqs. 6, 7, 12, 18 and 19: sums of functions, complex ones, products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+
+Function = Callable[[int], int] | Sequence[int]
+Inverse = Callable[[int], Iterable[int] | int] | Sequence[Iterable[int] | int]
+Seed = np.random.Generator | int | None
+Array = NDArray[np.float64]
+
+
+def draw_phases(width: int, *, constrained: bool = True, noise: float = 0.0, generator: Seed = None) -> Array:
+    """(3, width) random phases in radians, uniform on [-pi, pi), the third bound by phi1 + phi2 = phi3 (eq. 12).
+
+    Args:
+        constrained: False draws the third phase independently too, which breaks eq. 12.
+        noise: standard deviation in radians of a normal error added to the third phase.
+    """
+    width, generator = checks.integer("width", width, 1), checks.generator(generator)
+    phi1, phi2, free = generator.uniform(-np.pi, np.pi, (3, width))
+    phi3 = phi1 + phi2 if constrained else free
+    return np.stack([phi1, phi2, phi3 + noise * generator.standard_normal(width)])
+
+
+def cosine_weights(
+    p: int,
+    width: int,
+    *,
+    f1: Function | None = None,
+    f2: Function | None = None,
+    inverse: Inverse | None = None,
+    phases: ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
+    generator: Seed = None,
+) -> tuple[Array, Array]:
+    """Weights that solve F(f1(n) + f2(m)) mod p with a quadratic activation; by default n + m.
+
+    Eqs. 6-7 for n + m, eq. 18 for ``f1`` and ``f2``, eq. 19 for ``inverse``; p need not be prime. Eq. 19 asks for an
+    invertible F. This is not needed: a row of ``W_out`` may hold the sum of the cosines of all roots of its answer.
+
+    Args:
+        p: modulus, at least 2.
+        width: number of hidden neurons, at least 1.
+        f1, f2: functions of the operands; None is the identity.
+        inverse: the roots s with F(s) = q of every answer q, an integer or any number of them: one is eq. 19, several
+            are added up, none leaves the row zero. None is the identity. `modular_roots` makes it from F.
+        phases: (3, width) phases in radians; None draws them with `draw_phases`, obeying eq. 12.
+        frequencies: (width,) integer frequency of each neuron; None is the paper's k = 1 .. width, which wraps mod p.
+
+    Returns:
+        ``W_in`` (width, 2p) and ``W_out`` (p, width).
+
+    Raises:
+        ValueError: a size out of range, an array of another shape, a function without p integer values.
+    """
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
+    k = np.arange(1, width + 1) if frequencies is None else np.asarray(frequencies)
+    if k.shape != (width,) or k.dtype.kind not in "iu":
+        raise ValueError(f"frequencies must be {width} integers, one a neuron, got {k.dtype} of shape {k.shape}")
+    phi1, phi2, phi3 = phases_of(phases, width, generator)[:, :, None]  # (width, 1) each
+
+    def wave(values: NDArray[np.int64], phase: Array) -> Array:
+        # k * values is reduced before it is turned into an angle, so that wide networks lose no digits
+        return np.cos(2 * np.pi / p * (k[:, None] * values % p) + phase)
+
+    W_in = np.concatenate([wave(_table("f1", f1, p), phi1), wave(_table("f2", f2, p), phi2)], axis=1)
+    W_out = wave(np.arange(p), phi3).T  # cos(-2 pi k q / p - phi3), and the cosine is even
+    if inverse is not None:
+        roots = (one if isinstance(one, Iterable) else (one,) for one in _values("inverse", inverse, p))
+        W_out = np.stack([W_out[_residues("inverse", several, p)].sum(0) for several in roots])
+    return W_in, W_out
+
+
+def modular_roots(F: Function, p: int, branches: str = "all") -> list[tuple[int, ...]]:
+    """For each q of Z_p the s with F(s) = q mod p, in increasing order: the ``inverse`` of `cosine_weights`.
+
+    Args:
+        branches: "all" of them, or only "one", the smallest. Answers that F never gives have none either way.
+    """
+    checks.one_of("branches", branches, ("one", "all"))
+    values = _table("F", F, p)
+    roots = [tuple(np.flatnonzero(values == q).tolist()) for q in range(p)]
+    return roots if branches == "all" else [found[:1] for found in roots]
+
+
+def answers(
+    p: int, *, f1: Function | None = None, f2: Function | None = None, F: Function | None = None
+) -> NDArray[np.int64]:
+    """The table of the task, eqs. 17 and 19: (p, p) with entry (n, m) being F(f1(n) + f2(m)) mod p."""
+    total = (_table("f1", f1, p)[:, None] + _table("f2", f2, p)) % p
+    return total if F is None else _table("F", F, p)[total]
+
+
+def complex_weights(p: int, width: int, *, phases: ArrayLike | None = None, generator: Seed = None) -> tuple[Any, Any]:
+    """Complex weights that solve n + m, eqs. 20-21 with the phases of eq. 26: (width, 2p) and (p, width).
+
+    Eqs. 23-25 miss a factor 2 in the phases of their first two terms. With angles a and b of the operands the square is
+    4 cos((a - b) / 2)**2 exp(i (a + b)): every neuron adds a wave in n + m - q with a weight that is never negative, so
+    the real part is largest at the right answer whatever the width and the phases. `network` with the factor 1 / (2
+    width) gives outputs that tend to 1 there.
+    """
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
+    phi1, phi2, phi3 = phases_of(phases, width, generator)[:, :, None]
+    angle = 2 * np.pi / p * (np.arange(1, width + 1)[:, None] * np.arange(p) % p)  # (width, p)
+    W_in = np.concatenate([np.exp(1j * (angle + phi1)), np.exp(1j * (angle + phi2))], axis=1)
+    return W_in, np.exp(-1j * (angle + phi3)).T
+
+
+def discrete_logarithms(p: int) -> NDArray[np.int64]:
+    """(p,) exponents e, from 0 to p - 2, with g**e = n mod p for the smallest primitive root g; -1 for n = 0.
+
+    Raises:
+        ValueError: p is no prime.
+    """
+    for g in range(1, checks.integer("p", p, 2)):
+        powers = [1]
+        while len(powers) < p and powers[-1] * g % p not in (0, 1):
+            powers.append(powers[-1] * g % p)
+        if len(powers) == p - 1:
+            logarithms = np.full(p, -1)
+            logarithms[powers] = np.arange(p - 1)
+            return logarithms
+    raise ValueError(f"p must be a prime for every non-zero number to have a discrete logarithm, got p={p}")
+
+
+def product_weights(p: int, width: int, *, detect_zero: bool = False, generator: Seed = None) -> tuple[Array, Array]:
+    """Weights that solve n * m mod a prime p: ``W_in`` (width, 2p), ``W_out`` (p, width).
+
+    Section 2 says that such a solution exists and appendix D that none is known. It is eqs. 6-7 with base p - 1, in the
+    order of logarithms. Zero has none, so its columns and its row are zero and pairs with a zero are left to chance;
+    ``detect_zero`` adds one neuron that is 1 when an operand is zero, whose readout gives the answer 0 exactly 1 there.
+    """
+    logarithms = discrete_logarithms(p)
+    known = logarithms >= 0
+    waves, readout = cosine_weights(max(p - 1, 2), width, generator=generator)  # p = 2 has one number, whose log is 0
+    W_in = np.concatenate([np.where(known, half[:, logarithms], 0.0) for half in np.split(waves, 2, axis=1)], axis=1)
+    W_out = np.where(known[:, None], readout[logarithms], 0.0)
+    if detect_zero:
+        W_in = np.concatenate([W_in, np.tile(~known, 2)[None].astype(float)])
+        W_out = np.concatenate([W_out, (width + 1) / 2 * ~known[:, None]], axis=1)  # undoes the 2 / width of eq. 2
+    return W_in, W_out
+
+
+def phases_of(phases: ArrayLike | None, width: int, generator: Seed = None) -> Array:
+    """(3, width) phases, drawn where none are given."""
+    phases = draw_phases(width, generator=generator) if phases is None else np.asarray(phases, float)
+    if phases.shape != (3, width):
+        raise ValueError(f"phases must have shape (3, width) = (3, {width}), got {phases.shape}")
+    return phases
+
+
+def _table(name: str, f: Function | None, p: int) -> NDArray[np.int64]:
+    p = checks.integer("p", p, 2)
+    return np.arange(p) if f is None else _residues(name, _values(name, f, p), p)
+
+
+def _values(name: str, f: Callable[[int], Any] | Sequence[Any], p: int) -> list[Any]:
+    values = [f(n) for n in range(p)] if callable(f) else list(f)
+    if len(values) != p:
+        raise ValueError(f"{name} must be a function of one integer or its {p} values, got {len(values)} values")
+    return values
+
+
+def _residues(name: str, values: Iterable[Any], p: int) -> NDArray[np.int64]:
+    """Integers mod p; Python's own, so that powers do not overflow."""
+    values = list(values)
+    if wrong := [one for one in values if not isinstance(one, Integral)]:
+        raise ValueError(f"{name} must give integers, got {wrong[0]!r}")
+    return np.array([int(one) % p for one in values], np.int64)
