@@ -221,7 +221,7 @@ class Stepper:
         if all(len(set(row)) == 1 for row in rows):
             return self.gradient.new_tensor([row[:1] for row in rows])
         sizes = torch.tensor([end - begin for begin, end in zip(self.begins.values(), ends, strict=True)])
-        return self.gradient.new_tensor(rows).repeat_interleave(sizes.to(self.gradient.device), 1)
+        return torch.tensor(rows, dtype=self.gradient.dtype).repeat_interleave(sizes, 1).to(self.gradient.device)
 
     def gathered(self, gradients: Params) -> Tensor:
         """Gradients by name as one table (M, P), always in the same memory."""

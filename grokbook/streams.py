@@ -52,7 +52,7 @@ class Stream:
     def bits(self, count: int) -> Tensor:
         """(M, count) whole numbers of 32 bits, evenly from -2**31 to 2**31 - 1."""
         hashes = -(-count // 2)  # each has 64 bits
-        chunk = hashes if self.key.is_cuda else min(hashes, CHUNK)
+        chunk = min(hashes, CHUNK) if self.key.is_cpu else hashes
         places = self.key + torch.arange(1, chunk + 1, device=self.key.device) * GOLDEN
         begins = range(self.taken, self.taken + hashes, chunk)
         parts = [_mixed(places + _wrapped(begin * GOLDEN)).view(torch.int32) for begin in begins]

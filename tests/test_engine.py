@@ -454,13 +454,11 @@ def test_a_member_that_leaves_has_the_step_captured_again_and_a_resumed_training
         assert torch.equal(value, again.state.params[name])
 
 
-@pytest.mark.parametrize(
-    "on_gpu, model, wanted", [(True, MODEL, True), (True, COUNTED, True), (True, HOST, False), (False, MODEL, False)]
-)
-def test_a_step_is_captured_on_a_gpu_unless_the_host_draws_its_dropout(on_gpu, model, wanted):
-    state = SimpleNamespace(
-        runs=members(SGD(0.1), model=model), data=SimpleNamespace(labels=SimpleNamespace(is_cuda=on_gpu))
-    )
+@pytest.mark.parametrize("model, wanted", [(MODEL, True), (COUNTED, True), (HOST, False)])
+def test_a_step_is_captured_on_a_gpu_unless_the_host_draws_its_dropout(model, wanted):
+    state = engine.Training.start(experiment(members(SGD(0.1), model=model)), *CPU).state
+    assert not train_state.wants_graph(state)
+    state.data = SimpleNamespace(labels=SimpleNamespace(is_cuda=True))
     assert train_state.wants_graph(state) == wanted
 
 

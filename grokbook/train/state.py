@@ -15,6 +15,7 @@ from grokbook.lazy import torch
 from grokbook.optim import Stepper, stepper
 from grokbook.streams import HostMasks, Masks, Stream, keys
 from grokbook.train.batches import Batches
+from grokbook.train.capture import HOST_MASKS, by_host, capture, say
 from grokbook.train.contract import optional
 from grokbook.train.data import Data, output_gradients, predictions, sample_losses, targets_of
 from grokbook.train.experiment import Run, Watch
@@ -42,6 +43,7 @@ class State:
     drawn: tuple[int, int] = -1, 0  # the step that they are for, and its B
     mask_keys: Tensor | None = None  # (M, 1) of the stream that dropout's masks are from
     count: Tensor | None = None  # number of the update, on the device
+    eager: bool = False  # whether steps are known not to be captured
     replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
 
     @property
@@ -57,7 +59,11 @@ class State:
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
         buffers = {name: params.pop(name) for name in optional(runs[0].model, "buffers")}
         optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
-        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
+        state = cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
+        state.eager = by_host(runs[0].model)
+        if state.eager and device.type == "cuda":
+            say(HOST_MASKS)
+        return state
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs, labels and weights of the next step, each (M, B, ...)."""
@@ -96,7 +102,7 @@ class State:
         run, (inputs, labels, weights) = self.runs[0], self.batch()
         learnt = self.optimizer.perturbed(count)
         own = optional(run.model, f"{run.loss}_gradients")
-        if own and optional(run.model, "has_own_gradients") and not inputs.is_cuda:
+        if own and optional(run.model, "has_own_gradients") and inputs.is_cpu:
             return own(learnt, inputs, labels, weights)
         if by_hand := optional(run.model, "gradients"):
             wanted, targets = self.data.train_targets, self.data.targets
@@ -132,6 +138,7 @@ class State:
                 if self.count is None:
                     self.count = torch.ones((), dtype=torch.float64, device=self.data.labels.device)
                 self.replays[size] = capture(self._advance, [*self.optimizer.tables.values(), *self.buffers.values()])
+                self.eager = self.replays[size] == self._advance
         # All that changes from step to step, before what a graph replays.
         if self.count is not None:
             self.count.fill_(self.step + 1)
@@ -225,31 +232,8 @@ def _single_precision() -> Iterator[None]:
 
 
 def wants_graph(state: State) -> bool:
-    """Whether a step is to be captured: on a GPU, unless the host has a part in each step, as in dropout's noise."""
-    return state.data.labels.is_cuda and not by_host(state.runs[0].model)
-
-
-def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:
-    """A step as a CUDA graph. Warming up, which CUDA asks for, takes real steps: ``tables`` are put back after it."""
-    before = [table.clone() for table in tables]
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    for table, kept in zip(tables, before, strict=True):
-        table.copy_(kept)
-    replay: Callable[[], None] = graph.replay
-    return replay
-
-
-def by_host(model: Any) -> bool:
-    """Whether the host draws masks for this model in each step, so that a step cannot be captured."""
-    return bool(optional(model, "dropout")) and optional(model, "masks") is None
+    """Whether a step is to be captured: on a GPU, where it can be and did not fail before."""
+    return state.data.labels.is_cuda and not state.eager
 
 
 def _host(params: Params) -> dict[str, NDArray[Any]]:

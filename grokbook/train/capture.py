@@ -1,0 +1,83 @@
+"""A step as a CUDA graph, one launch where there were hundreds; and what is done where it cannot be one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from grokbook.lazy import torch
+from grokbook.train.contract import optional
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WARM_UP = 3  # steps that CUDA asks for ahead of a capture
+HOST_MASKS = (
+    "the host draws dropout's masks for this recipe, which costs some 18 ms a step of each member and keeps steps from "
+    "being captured as a graph; masks='counted' makes another recipe without that"
+)
+
+
+def by_host(model: Any) -> bool:
+    """Whether the host draws dropout's masks for this model in each step, so that a step cannot be captured."""
+    return bool(optional(model, "dropout")) and optional(model, "masks") is None
+
+
+def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:
+    """A step as a graph; where that fails, the step itself, and a line that says so.
+
+    Args:
+        step: what is to be captured; it reads and writes the same memory at every call.
+        tables: what it changes. Warming up takes real steps: all is as it was afterwards, whatever happened.
+
+    Raises:
+        torch.OutOfMemoryError: there is too little memory for the graph.
+        RuntimeError: the device is lost to this process (see ``lost``).
+    """
+    before = [table.clone() for table in tables]
+    try:
+        return graph_of(step)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if lost(error):
+            raise
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        say(f"a step cannot be captured as a graph ({why}); training goes on step by step, several times slower")
+        return step
+    finally:
+        for table, kept in zip(tables, before, strict=True):
+            table.copy_(kept)
+
+
+def graph_of(step: Callable[[], None]) -> Callable[[], None]:
+    """The bare capture."""
+    here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
+    aside.wait_stream(here)
+    try:
+        with torch.cuda.stream(aside):
+            for _ in range(WARM_UP):
+                step()
+        here.wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+    finally:
+        torch.cuda.set_stream(here)  # which a capture that fails does not do
+    replay: Callable[[], None] = graph.replay
+    return replay
+
+
+def lost(error: BaseException) -> bool:
+    """Whether an error leaves this process without its GPU, so that only a fresh one can go on.
+
+    A refused or broken capture does not; the first line of what CUDA says tells the two apart.
+    """
+    said = str(error)
+    return "CUDA error" in said and "captur" not in said.splitlines()[0]
+
+
+def say(line: str) -> None:
+    """One line for whoever watches."""
+    print(f"grokbook: {line}", file=sys.stderr, flush=True)
