@@ -28,7 +28,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "abs": lambda h: torch.abs(h),
 }
 
-ROWS = 256  # samples per chunk of the hand-derived gradient: three (256, 500) buffers stay in a core's own cache
+ROWS = 384  # samples per chunk of the hand-derived gradient: two (384, 500) buffers stay in a core's own cache
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ class TwoLayerMLP:
     ) -> dict[str, Tensor]:
         """The gradient of the mean squared error, derived by hand: 1.5 times as fast as autograd on a core.
 
-        The samples are taken a few hundred at a time so that the activations never leave the cache.
+        The samples are taken a few hundred at a time so that the activations never leave the cache. The errors have
+        classes along their first axis: 97 of them along the last would leave an eighth of the registers empty.
 
         Args:
             params: of M members.
@@ -142,29 +143,27 @@ class TwoLayerMLP:
         p, factor = self.p, self.factor
         gradients = {name: torch.zeros_like(value) for name, value in params.items()}
         like = params["W_out"]
-        # Fresh memory would cost as much as what is done with it.
-        buffers = [like.new_empty(ROWS, size) for size in (self.width, self.width, p)]
-        minus_one = like.new_full((ROWS, 1), -1)
+        into = like.new_empty(ROWS, self.width)  # fresh memory would cost as much as what is done with it
+        minus_one = like.new_full((1, ROWS), -1)
+        begins = 2 * torch.arange(ROWS)  # of the pairs, one after the other
         for member in range(len(labels)):
             rows = params["W_in"][member].T.contiguous()  # (2p, width)
             W_out, into_W_out = params["W_out"][member], gradients["W_out"][member]
-            twice_W_out = 2 * W_out
+            scaled_W_out, twice_W_out = factor * W_out, 2 * W_out
             into_rows = torch.zeros_like(rows)
             size = int((weights[member] > 0).sum())
-            scale = (2 * factor / p * weights[member])[:, None]
-            first, second = inputs[member, :size, 0].contiguous(), inputs[member, :size, 1] + p
-            answers = labels[member, :, None]
+            scale = 2 * factor / p * weights[member]
+            pairs = inputs[member, :size] + inputs.new_tensor([0, p])
+            columns = pairs.T.contiguous()
             for begin in range(0, size, ROWS):
                 chunk = slice(begin, min(begin + ROWS, size))
-                n, m = first[chunk], second[chunk]
-                h, z, error = (buffer[: len(n)] for buffer in buffers)
-                torch.index_select(rows, 0, n, out=h)
-                torch.index_select(rows, 0, m, out=z)
-                torch.mul(h.add_(z), h, out=z)
-                torch.mm(z, W_out.T, out=error).mul_(factor)  # (rows of the chunk, p)
-                error.scatter_add_(1, answers[chunk], minus_one[: len(n)]).mul_(scale[chunk])
-                into_W_out.addmm_(error.T, z)
-                into_h = torch.mm(error, twice_W_out, out=z).mul_(h)
+                n, m = columns[:, chunk]
+                h = torch.embedding_bag(rows, pairs[chunk].flatten(), begins[: len(n)])[0]
+                z = torch.mul(h, h, out=into[: len(n)])
+                error = torch.mm(scaled_W_out, z.T)  # (p, rows of the chunk)
+                error.scatter_add_(0, labels[member, None, chunk], minus_one[:, : len(n)]).mul_(scale[chunk])
+                into_W_out.addmm_(error, z)
+                into_h = torch.mm(error.T, twice_W_out, out=z).mul_(h)
                 into_rows.index_add_(0, n, into_h).index_add_(0, m, into_h)
             gradients["W_in"][member] = into_rows.T
         return gradients

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Start = Literal["gaussian", "toeplitz", "matched"]
 
 LAYER_WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_out", "b_out")
+LINE = 16  # numbers in a line of the cache
 SLICE = 512  # samples of the hand-derived gradient at a time: their hidden units stay in a core's own cache
 
 
@@ -135,11 +136,8 @@ class PairTransformer:
         """The gradient of each member's cross-entropy over samples (M, B) of given weights; one layer only."""
         params = {name: value.requires_grad_() for name, value in params.items()}
         parts = self._last(params, inputs)
-        found = [torch.empty_like(part) for part in parts]
         with torch.no_grad():
-            for member in range(len(inputs)):
-                one = Last(*(part[member] for part in parts))
-                _cross_entropy_backward(one, labels[member], weights[member], Last(*(g[member] for g in found)))
+            found = _cross_entropy_backward(parts, labels, weights)
         gradients = torch.autograd.grad(parts, list(params.values()), found)
         for value in params.values():
             value.requires_grad_(False)
@@ -237,23 +235,37 @@ def _logits(net: Last, part: slice) -> Tensor:
     return torch.baddbmm(biases[1], hidden, net.W_logits) + z @ net.W_skip
 
 
-def _cross_entropy_backward(net: Last, labels: Tensor, weights: Tensor, gradient: Last) -> None:
-    """Fill `gradient` with that of sum(weights * cross-entropy) for one member, without member axis."""
-    for total in gradient[1:]:
-        total.zero_()
-    for begin in range(0, len(labels), SLICE):
-        part = slice(begin, begin + SLICE)
-        z = net.z[part]
-        hidden = torch.addmm(net.b_hidden, z, net.W_hidden).relu_()
-        error = torch.addmm(net.b_logits, hidden, net.W_logits).addmm_(z, net.W_skip).softmax(-1)
-        error.scatter_add_(1, labels[part, None], error.new_full((len(z), 1), -1)).mul_(weights[part, None])
-        gradient.W_logits.addmm_(hidden.T, error)
-        gradient.W_skip.addmm_(z.T, error)
-        gradient.b_logits.add_(error.sum(0))
-        below = (error @ net.W_logits.T).mul_(hidden.sign_())  # a ReLU's slope is the sign of its output
-        gradient.W_hidden.addmm_(z.T, below)
-        gradient.b_hidden.add_(below.sum(0))
-        torch.mm(below, net.W_hidden.T, out=gradient.z[part]).addmm_(error, net.W_skip.T)
+def _cross_entropy_backward(net: Last, labels: Tensor, weights: Tensor) -> Last:
+    """The gradient of each member's sum(weights * cross-entropy) over samples (M, B), for biases that all share.
+
+    With a column of ones beside z, biases are rows of weights; side by side, hidden units, z and ones meet W_logits,
+    W_skip and b_logits at once. Errors have classes along their first axis: 97 of them along the last would leave an
+    eighth of the registers empty. LINE - 1 columns of zeros make rows begin where lines of the cache do.
+    """
+    members, d, width = net.W_hidden.shape
+    ones, zeros = net.z.new_ones(SLICE, 1), net.z.new_zeros(members, LINE - 1, net.W_logits.shape[-1])
+    below = torch.cat([net.W_hidden, net.b_hidden], 1)  # (M, d + 1, width)
+    above = torch.cat([net.W_logits, net.W_skip, net.b_logits, zeros], 1).mT.contiguous()  # (M, p, width + d + LINE)
+    into_z, into_below, into_above = (torch.zeros_like(one) for one in (net.z, below, above))
+    # Fresh memory would cost as much as what is done with it.
+    buffers = [net.z.new_zeros(SLICE, size) for size in (width, *[above.shape[-1]] * 2)]
+    for member in range(members):
+        for begin in range(0, labels.shape[1], SLICE):
+            part = slice(begin, begin + SLICE)
+            index = labels[member, None, part]
+            h, both, into_both = (one[: index.numel()] for one in buffers)
+            z = torch.cat([net.z[member, part], ones[: len(h)]], 1)
+            torch.clamp_min(torch.mm(z, below[member], out=h), 0, out=both[:, :width])
+            both[:, width : width + d + 1] = z
+            error = torch.mm(above[member], both.T).softmax(0)  # (p, samples)
+            error.scatter_add_(0, index, error.new_full((1, 1), -1).expand_as(index)).mul_(weights[member, part])
+            into_above[member].addmm_(error, both)
+            torch.mm(error.T, above[member], out=into_both)
+            torch.ops.aten.threshold_backward.grad_input(into_both[:, :width], both[:, :width], 0, grad_input=h)
+            into_below[member].addmm_(z.T, h)
+            torch.addmm(into_both[:, width : width + d], h, net.W_hidden[member].T, out=into_z[member, part])
+    into_logits = into_above.mT.split([width, d, 1, LINE - 1], 1)[:3]
+    return Last(into_z, into_below[:, :-1], into_below[:, -1:], *into_logits)
 
 
 def toeplitz(first: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ LARGEST_ERROR = 1e-5  # of a product's largest entry: float32 stays below 2e-6, 
 WORTH_IT = 1e7  # floating point operations of a step, a tenth of a millisecond: below it calls are what takes time
 LEAST_GAIN = 1.1  # that is taken; what is measured varies by a hundredth, and a machine is to choose alike each time
 ROWS = 64  # of each product are compared with float64
-ROUNDS, SECONDS = 5, 0.02  # a product is timed so often, but no longer
+ROUNDS, SECONDS = 4, 0.01  # a product is timed so often, but no longer
 
 
 @contextlib.contextmanager
@@ -123,13 +123,14 @@ def gain(pairs: list[tuple[Pair, int]]) -> float:
     """How many times as fast oneDNN is in these products, each done so often."""
     taken = {DEFAULT: 0.0, ONEDNN: 0.0}
     for (a, b), count in pairs:
+        multiply = torch.bmm if a.ndim == 3 else torch.mm  # not what would copy factors first
         best = dict.fromkeys(taken, float("inf"))
         began = time.thread_time()
         for _ in range(ROUNDS):
             for library in taken:
                 with using(library):
                     before = time.thread_time()
-                    torch.matmul(a, b)
+                    multiply(a, b)
                     best[library] = min(best[library], time.thread_time() - before)
             if time.thread_time() - began > SECONDS:
                 break
