@@ -1,23 +1,20 @@
 """Moving code must change no recipe: a record is found by its hash."""
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from grokbook import chapters
 
 WRITTEN_DOWN = json.loads((Path(__file__).parent / "recipes.json").read_text())
 
 
 def recipes(chapter):
     """Name -> hashes of an experiment at the paper's settings and of its stand-ins: where a chapter keeps them."""
-    experiments = import_module(f"grokbook.chapters.{chapter}.experiments")
     return {
-        f"{chapter}/{name}": {
-            "full": make().hash,
-            "stand_ins": [smaller().hash for smaller in experiments.REDUCED.get(name, ())],
-        }
-        for name, make in experiments.EXPERIMENTS.items()
+        name: {"full": known.make().hash, "stand_ins": [smaller.hash for smaller in known.stand_ins()]}
+        for name, known in chapters.experiments(chapter).items()
     }
 
 
