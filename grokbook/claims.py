@@ -43,7 +43,7 @@ class Bound:
 
     def say(self, show: Callable[[float], str]) -> str:
         """The bound in a unit, as "at least 99 %"."""
-        return self.words.format(*map(show, self.thresholds))
+        return self.words.format(*map("{:g}".format if show is number else show, self.thresholds))
 
 
 def at_least(low: float) -> Bound:

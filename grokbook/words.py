@@ -26,7 +26,8 @@ def percent(value: float | None) -> str:
     """A share as a percentage: 50.5 %; a dash for none."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{100 * value:.3g} %".replace("-", "−")
+    digits = 4 if 0.99 < abs(value) < 1 else 3
+    return f"{100 * value:.{digits}g} %".replace("-", "−")
 
 
 def degrees(value: float | None) -> str:

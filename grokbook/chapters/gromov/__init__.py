@@ -20,7 +20,7 @@ class Settings(settings.Settings):
     seeds: Seeds = 5
     gd_steps: Steps = 25_000
     adamw_steps: Steps = 1_000
-    fractions: Shares = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
+    fractions: Shares = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
     widths: Widths = (8, 12, 18, 27, 40, 60, 91, 136, 205, 307, 512)
     d_model: Width = 128
     heads: Widths = (1, 2, 4, 8, 16, 32, 64)
@@ -35,7 +35,7 @@ CHAPTER = Chapter(
     "gromov",
     "Gromov (2023)",
     Settings,
-    ("dynamics",),
+    ("dynamics", "solution", "found", "data", "activations", "periodicity"),
     quick={"p": 31, "width": 128, "train_fraction": 0.6, "seeds": 2, "gd_steps": 2000, "adamw_steps": 200,
            "fractions": [0.5, 0.8], "widths": [8, 32, 128], "d_model": 32, "heads": [1, 4, 16]},
 )  # fmt: skip

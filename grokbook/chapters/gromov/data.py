@@ -1,0 +1,328 @@
+"""Fig. 4 and section 2: how much data, how many neurons, which ways of training and which losses grok."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook import curves
+from grokbook.chapter import Section
+from grokbook.chapters.gromov import Settings
+from grokbook.chapters.gromov.training import ADAMW, gradient_descent, ways_to_train
+from grokbook.claims import Part, above, at_least, at_most, between, exactly
+from grokbook.curves import last, median, sweep, t_test
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import AdamW, Optimizer
+from grokbook.settings import Share, Shares, Steps, Widths
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
+from grokbook.train.records import conditions, select
+from grokbook.words import number, percent
+
+section = Section("data")
+
+SHARES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@section.experiment(quick={"gd_limit": 400, "adam_limit": 200}, smaller=[{"p": 53, "width": 256, "fractions": SHARES}])
+def data_fraction(s: Settings, *, gd_limit: Steps = 20_000, adam_limit: Steps = 3_000) -> Experiment:
+    """Fig. 4a: when runs grok against how much they see, for six optimizers. A run ends when it has grokked."""
+    return Experiment(
+        "gromov/data_fraction",
+        tuple(
+            Run(
+                ModularTask(s.p, "n + m", alpha),
+                model,
+                optimizer,
+                adam_limit if "Adam" in label else gd_limit,
+                seed,
+                label=label,
+            )
+            for label, (model, optimizer) in ways_to_train(s.p, s.width).items()
+            for alpha in s.fractions
+            for seed in range(s.few)
+        ),
+        Schedule(log=100, every=10),
+        stop=Stop(),
+    )
+
+
+@section.experiment(quick={"gd_limit": 500, "adamw_limit": 150}, smaller=[{"seeds": 2}])
+def width_scaling(
+    s: Settings, *, train_fraction: Share = 0.5, gd_limit: Steps = 5_000, adamw_limit: Steps = 1_000
+) -> Experiment:
+    """Fig. 4b: accuracy of trained networks against their width."""
+    task, runs = ModularTask(s.p, "n + m", train_fraction), []
+    for width in s.widths:
+        gd = gradient_descent(1e6, s.p, width)
+        for seed in range(s.seeds):
+            runs.append(Run(task, TwoLayerMLP(s.p, width, "input_mean_field"), gd, gd_limit, seed, label="GD"))
+            runs.append(Run(task, TwoLayerMLP(s.p, width, "standard"), ADAMW, adamw_limit, seed, label="AdamW"))
+    return Experiment("gromov/width_scaling", tuple(runs), Schedule(log=40), ("ipr", "phases"))
+
+
+@section.experiment(quick={"limit": 400}, smaller=[{"seeds": 2}])
+def regularisers(s: Settings, *, train_fraction: Share = 0.6, limit: Steps = 20_000) -> Experiment:
+    """Section 2's list at one fraction: each way of training on its own. A run ends when it has grokked."""
+    task, known, quarter = ModularTask(s.p, "n + m", train_fraction), ways_to_train(s.p, s.width), max(1, limit // 4)
+    dropped = TwoLayerMLP(s.p, s.width, "input_mean_field", dropout=0.1)
+    normed = TwoLayerMLP(s.p, s.width, "mean_field", batch_norm=True)
+    ways: tuple[tuple[str, TwoLayerMLP, Optimizer, int], ...] = (
+        *((label, *known[label], limit) for label in ("GD", "GD + momentum", "GD + decay")),
+        ("GD + dropout", dropped, gradient_descent(1e6, s.p, s.width), quarter),
+        (
+            "GD + momentum + batch norm",
+            normed,
+            gradient_descent(1e4, s.p, s.width, "mean_field", momentum=0.9),
+            quarter,
+        ),
+        ("AdamW", *known["AdamW"], quarter),
+    )
+    return Experiment(
+        "gromov/regularisers",
+        tuple(
+            Run(task, model, optimizer, steps, seed, label=label)
+            for label, model, optimizer, steps in ways
+            for seed in range(s.seeds)
+        ),
+        Schedule(log=100, every=20),
+        stop=Stop(),
+    )
+
+
+@section.experiment(quick={"moduli": (13,), "shares": (0.5, 0.8), "limit": 200})
+def critical_fraction(
+    s: Settings, *, moduli: Widths = (23, 47, 97), shares: Shares = SHARES, limit: Steps = 3_000
+) -> Experiment:
+    """How little data AdamW needs, against the modulus. A run ends when it has grokked."""
+    return Experiment(
+        "gromov/critical_fraction",
+        tuple(
+            Run(
+                ModularTask(p, "n + m", alpha),
+                TwoLayerMLP(p, s.width, "standard"),
+                ADAMW,
+                limit,
+                seed,
+                label=f"p = {p}",
+            )
+            for p in moduli
+            for alpha in shares
+            for seed in range(s.seeds)
+        ),
+        Schedule(log=100, every=10),
+        stop=Stop(),
+    )
+
+
+@section.experiment(quick={"limit": 200})
+def cross_entropy(s: Settings, *, train_fraction: Share = 0.5, limit: Steps = 2_000) -> Experiment:
+    """Section 5.1's "insensitive to the loss function": the network of Fig. 6 with cross-entropy, under AdamW."""
+    task, model = ModularTask(s.p, "n + m", train_fraction), TwoLayerMLP(s.p, s.width, "standard")
+    return Experiment(
+        "gromov/cross_entropy",
+        tuple(
+            Run(task, model, AdamW(0.01, 1.0, (0.9, 0.98)), limit, seed, "cross_entropy", label="AdamW, cross-entropy")
+            for seed in range(s.seeds)
+        ),
+        Schedule(log=60, every=max(1, limit // 200)),
+        ("ipr", "phases"),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- claims
+
+NAMES = ("GD", "GD + momentum", "GD + decay", "GD + momentum + decay", "Adam", "AdamW")
+
+
+def times_over_shares(record: xr.Dataset, label: str) -> tuple[NDArray, NDArray]:
+    """(n,) shares and (seed, n) t_test of one way of training."""
+    return sweep(select(record, label=label), "train_fraction", t_test)
+
+
+def falling(record: xr.Dataset, label: str) -> float:
+    """Rank correlation of median t_test with the share of data, over the shares that grok."""
+    x, table = times_over_shares(record, label)
+    middle = median(table, axis=0)
+    return curves.spearman(x[np.isfinite(middle)], middle[np.isfinite(middle)])
+
+
+def least_share(record: xr.Dataset, label: str, longest: float = np.inf) -> float:
+    """The smallest share from which on upwards the median run groks within ``longest`` steps; infinity if none."""
+    x, table = times_over_shares(record, label)
+    return curves.smallest(x, np.where(table <= longest, table, np.inf))
+
+
+def speed_up(record: xr.Dataset) -> float:
+    """Median t_test of GD over that with momentum at the share nearest to one half; nan if none is near."""
+    x, plain = times_over_shares(record, "GD")
+    near = int(np.argmin(np.abs(x - 0.5)))
+    if abs(x[near] - 0.5) > 0.01 + 1e-9:
+        return float("nan")
+    return float(median(plain[:, near]) / median(times_over_shares(record, "GD + momentum")[1][:, near]))
+
+
+def saved_by_momentum(record: xr.Dataset) -> float:
+    """By how much momentum lowers the smallest share when its steps are counted 1 / (1 - momentum) times."""
+    plain, heavy = select(record, label="GD"), select(record, label="GD + momentum")
+    longest = float(plain.steps.max()) * (1 - float(heavy.momentum.values[0]))
+    return round(min(1.0, least_share(record, "GD")) - min(1.0, least_share(record, "GD + momentum", longest)), 6)
+
+
+def enough(record: xr.Dataset, label: str) -> float:
+    """The smallest width from which on upwards the mean final test accuracy is at least 99 %."""
+    x, table = sweep(select(record, label=label), "width", lambda one: last(one, "test_accuracy"))
+    return curves.smallest(x, table.mean(0, keepdims=True), lambda mean: mean >= curves.LEARNT)
+
+
+def enough_analytic(study: xr.Dataset, name: str = "accuracy") -> float:
+    """The same for the analytic weights, on the whole table."""
+    return curves.smallest(
+        study.width.values, study[name].mean("seed").values[None], lambda mean: mean >= curves.LEARNT
+    )
+
+
+def missing_frequencies(record: xr.Dataset) -> NDArray:
+    """(run,) how many of the (p - 1)/2 frequencies no neuron has, in networks of width 2p or more that learnt."""
+    wide = record.isel(run=np.flatnonzero(record.width.values >= 2 * record.p.values))
+    learnt = wide.isel(run=np.flatnonzero(last(wide, "test_accuracy") >= curves.LEARNT))
+    return (learnt.p.values - 1) // 2 - last(learnt, "distinct_frequencies")
+
+
+def groks(record: xr.Dataset) -> int:
+    """How many ways of training grok in the median run."""
+    return sum(bool(np.isfinite(median(t_test(one)))) for _, one in conditions(record))
+
+
+def sooner(record: xr.Dataset, label: str, plain: str = "GD") -> float:
+    """Median t_test over that of a plainer way."""
+    return float(median(t_test(select(record, label=label))) / median(t_test(select(record, label=plain))))
+
+
+def smallest_of_moduli(record: xr.Dataset) -> NDArray:
+    """(p,) the smallest share that groks, by ascending modulus."""
+    return np.array([least_share(one, label) for label, one in conditions(record)])
+
+
+section.claim(
+    "fig4a-i",
+    "Fig. 4a",
+    "The time to grok grows as the share of data falls.",
+    *(Part(f"rank correlation, {label}", partial(falling, label=label), at_most(-0.9)) for label in NAMES),
+    on="data_fraction",
+    forecast="near −1",
+)
+
+section.claim(
+    "fig4a-ii",
+    "Fig. 4a",
+    "AdamW needs less data than gradient descent.",
+    Part(
+        "smallest share that groks, GD less AdamW",
+        lambda record: min(1.0, least_share(record, "GD")) - least_share(record, "AdamW") + 1e-9,
+        at_least(0.1),
+    ),
+    on="data_fraction",
+    forecast="0.4 and 0.2 at p = 53",
+)
+
+section.claim(
+    "fig4a-iii",
+    "Fig. 4a",
+    "Momentum makes gradient descent grok sooner.",
+    Part("t_test of GD / with momentum, at α = 0.5", speed_up, between(3, 12)),
+    on="data_fraction",
+    forecast="about 6 at p = 53",
+)
+
+section.claim(
+    "fig4a-iv",
+    "Fig. 4a",
+    "Momentum lowers the amount of data that is needed.",
+    Part("smallest share, GD less momentum at equal effective time", saved_by_momentum, above(0.05)),
+    on="data_fraction",
+    forecast="it does not",
+)
+
+section.claim(
+    "fig4b",
+    "Fig. 4b",
+    "Trained networks are perfect at a smaller width than the analytic solution.",
+    Part(
+        "AdamW's width for 99 % / the analytic one",
+        lambda trained, analytic: enough(trained, "AdamW") / enough_analytic(analytic),
+        at_most(0.75),
+    ),
+    Part(
+        "GD's / the analytic one",
+        lambda trained, analytic: enough(trained, "GD") / enough_analytic(analytic),
+        at_most(1),
+    ),
+    on=("width_scaling", "analytic_widths"),
+    forecast="two thirds of it, at p = 53",
+)
+
+section.claim(
+    "redundant",
+    "Sec. 3.1",
+    "Width adds copies of the frequencies, not new ones.",
+    Part("frequencies missing where N ≥ 2p, of (p − 1)/2", missing_frequencies, exactly(0), every=True),
+    on="width_scaling",
+    forecast="none",
+)
+
+section.claim(
+    "optim",
+    "Sec. 2",
+    "Regularisation is optional; GD, momentum, decay, dropout, batch norm and AdamW all generalise.",
+    Part("ways of training, of six, that grok at α = 0.6", groks, exactly(6)),
+    on="regularisers",
+    forecast="all",
+)
+
+section.claim(
+    "optim-sooner",
+    "Sec. 2",
+    "Regularisation and adaptive optimizers make grokking happen after fewer epochs.",
+    *(
+        Part(f"t_test with {label} / {plain}", partial(sooner, label=label, plain=plain), at_most(0.8))
+        for label, plain in (
+            ("GD + decay", "GD"),
+            ("GD + dropout", "GD"),
+            ("GD + momentum + batch norm", "GD + momentum"),
+            ("AdamW", "GD"),
+        )
+    ),
+    on="regularisers",
+)
+
+section.claim(
+    "loss",
+    "Sec. 5.1",
+    "Periodic features are found whatever the loss: cross-entropy groks too.",
+    Part("t_test", t_test, at_most(2_000), number),
+    Part("mean IPR of the first layer at the end", lambda record: last(record, "ipr"), at_least(0.5)),
+    on="cross_entropy",
+    forecast="it groks, by the group's own code for a later paper",
+)
+
+section.claim(
+    "alphac",
+    "Sec. 5.2",
+    "The critical share of data falls with p.",
+    Part(
+        "largest rise of the smallest share from one modulus to the next",
+        lambda record: np.diff(smallest_of_moduli(record)).max(initial=-np.inf),
+        at_most(0),
+        percent,
+    ),
+    Part(
+        "smallest share at the largest modulus", lambda record: smallest_of_moduli(record)[-1], at_most(0.99), percent
+    ),
+    on="critical_fraction",
+    paper="no data",
+    forecast="falling",
+)
