@@ -253,6 +253,32 @@ def heatmap(
     return image
 
 
+def fourier_map(ax: Axes, values: ArrayLike, title: str = "") -> Any:
+    """The modulus of a map's two-dimensional Fourier transform, mean left out, zero frequency in the middle.
+
+    Args:
+        values: (p, p) the map over pairs (n, m); the axes are the frequencies a of n and b of m.
+    """
+    table = np.asarray(values, float)
+    p, half = len(table), len(table) // 2
+    image = np.fft.fftshift(np.abs(np.fft.fft2(table - table.mean())))
+    drawn = heatmap(
+        ax, image, cmap="magma", limit=(0, float(np.quantile(image, 0.9999))), labels=("b", "a"), title=title
+    )
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([0, half, p - 1], [f"−{half}", "0", f"{p - 1 - half}"])
+    return drawn
+
+
+def histogram(ax: Axes, values: ArrayLike, bins: ArrayLike, *, color: str, **style: Any) -> Axes:
+    """A density as steps; what lies beyond the outermost bins is counted in them."""
+    flat, edges = np.asarray(values, float).ravel(), np.asarray(bins, float)
+    flat = flat[np.isfinite(flat)]
+    counts, _ = np.histogram(np.clip(flat, edges[0], edges[-1]), edges)
+    ax.stairs(counts / len(flat) / np.diff(edges), edges, color=color, **{"lw": 1.6, **style})
+    return ax
+
+
 def mark(ax: Axes, at: float, text: str, *, color: str = FAINT, height: float = 0.97, side: str = "right") -> Axes:
     """A dotted vertical line with a word beside it; none where the axis has no such place."""
     if not np.isfinite(at) or (ax.get_xscale() == "log" and at <= 0):
@@ -468,14 +494,21 @@ def lint(figure: Figure) -> list[str]:
             continue
         if not (ax.lines or ax.collections or ax.images or ax.patches or ax.texts):
             found.append("a panel is empty")
-        siblings = [*ax.get_shared_x_axes().get_siblings(ax), *ax.get_shared_y_axes().get_siblings(ax)]
-        for name in ("x", "y"):
-            labelled = any(getattr(one, f"get_{name}label")() for one in {ax, *siblings})
+        for name, shared in (("x", ax.get_shared_x_axes()), ("y", ax.get_shared_y_axes())):
+            alike = {ax, *shared.get_siblings(ax), *(one for one in figure.axes if _in_line(ax, one, name))}
+            labelled = any(getattr(one, f"get_{name}label")() for one in alike)
             if not labelled and getattr(ax, f"get_{name}ticks")().size and getattr(ax, f"get_{name}ticklabels")():
                 found.append(f'the {name} axis of "{ax.get_title(loc="left") or "a panel"}" has no name')
         if legend := ax.get_legend():
             found += _hidden(ax, legend.get_window_extent(renderer))
     return list(dict.fromkeys(found))
+
+
+def _in_line(ax: Axes, other: Axes, name: str) -> bool:
+    """Whether two panels stand in one column (for x) or row (for y), so that one name serves both."""
+    here, there = ax.get_position(), other.get_position()
+    along = ("x0", "x1") if name == "x" else ("y0", "y1")
+    return all(abs(getattr(here, one) - getattr(there, one)) < 0.01 for one in along)
 
 
 def _is_drawn(text: Text) -> bool:
@@ -484,10 +517,9 @@ def _is_drawn(text: Text) -> bool:
     if ax is None or not ax.axison:
         return ax is None or text in ax.texts
     for axis in (ax.xaxis, ax.yaxis):
-        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-            if text in (tick.label1, tick.label2):
-                low, high = sorted(axis.get_view_interval())
-                return bool(low <= tick.get_loc() <= high)
+        ticks = (*axis.get_major_ticks(), *axis.get_minor_ticks())
+        if any(text in (tick.label1, tick.label2) for tick in ticks):
+            return any(text in (tick.label1, tick.label2) for tick in axis._update_ticks())
     return True
 
 
