@@ -519,7 +519,7 @@ def _is_drawn(text: Text) -> bool:
     for axis in (ax.xaxis, ax.yaxis):
         ticks = (*axis.get_major_ticks(), *axis.get_minor_ticks())
         if any(text in (tick.label1, tick.label2) for tick in ticks):
-            return any(text in (tick.label1, tick.label2) for tick in axis._update_ticks())
+            return any(text in (tick.label1, tick.label2) for tick in axis._update_ticks())  # type: ignore[union-attr]
     return True
 
 

@@ -1,0 +1,88 @@
+"""A chapter's rooms: settings and ranges, names that say what is needed, and the example of CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.gromov import CHAPTER, Settings
+from grokbook.page import NotTrained, size_of
+from grokbook.train import records
+
+HOME = Settings()
+
+
+def example():
+    """The room that CONTRIBUTING.md shows, as a module's namespace."""
+    text = (records.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    scope: dict = {}
+    exec(re.findall(r"```python\n(.*?)```", text, re.S)[0], scope)
+    return scope
+
+
+def test_the_example_trains_computes_and_claims():
+    section = example()["section"]
+    made = section.experiments["learning_curves"]
+    assert len(made(HOME).runs) == 5 and len(made.stand_ins(HOME)[0].runs) == 1
+    curves = xr.Dataset(
+        {
+            "train_accuracy": (("run", "step"), [[0.0, 1.0, 1.0]]),
+            "test_accuracy": (("run", "step"), [[0.0, 0.0, 1.0]]),
+        },
+        {"step": [0, 10, 20]},
+        {"size": "full"},
+    )
+    held = {"learning_curves": curves, "delays": section.studies["delays"](curves)}
+    (claim,) = section.claims
+    assert set(claim.needs) == set(held) and claim.judge(held).outcome == "reproduced"
+    held["delays"] = held["delays"] * np.inf
+    assert claim.judge(held).outcome == "partly"
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"p": 2}, "p = 2: a whole number of at least 5 is allowed"),
+        ({"p": True}, "p = True"),
+        ({"train_fraction": 1.0}, "strictly between 0 and 1"),
+        ({"train_fraction": float("nan")}, "strictly between 0 and 1"),
+        ({"fractions": []}, "a list of different values"),
+        ({"fractions": [0.5, 0.5]}, "a list of different values"),
+        ({"budget": -1.0}, "a number of at least 0"),
+        ({"device": "tpu"}, "one of auto, cpu, cuda"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_refused_in_one_line(wrong, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as refused:
+        Settings(**wrong)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"lr": float("nan")}, {"lr": -1.0}, {"nonsense": 1}, {"seeds": 0}])
+def test_a_keyword_of_an_experiment_out_of_its_range_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        CHAPTER.experiments["learning_curves"](HOME, **wrong)
+
+
+def test_what_a_study_needs_is_what_its_arguments_are_called():
+    assert CHAPTER.needed_by("line_shares") == ["learning_curves", "adamw_curves"]
+    assert CHAPTER.needed_by("analytic") == []
+
+
+def test_an_experiment_with_fewer_seeds_is_told_from_a_smaller_one():
+    recipe = CHAPTER.experiments["learning_curves"]
+    wanted = recipe(HOME)
+    assert size_of(wanted, recipe(HOME)) == "full"
+    assert size_of(wanted, recipe(HOME, seeds=2)) == "fewer seeds"
+    assert size_of(wanted, recipe(HOME, width=100)) == "smaller"
+
+
+def test_at_other_settings_what_costs_too_much_is_not_trained_and_the_page_names_the_budget():
+    page = CHAPTER.page({name: getattr(HOME, name) for name in Settings.names()} | {"p": 59, "budget": 0.0})
+    with pytest.raises(NotTrained) as missing:
+        page["learning_curves"]
+    assert missing.value.command.startswith("budget=")
+    assert page.judge("fig1a")[1].outcome == "not tested" and "budget=" in page.judge("fig1a")[1].note
