@@ -12,7 +12,8 @@ from grokbook import register
 from grokbook.claims import OUTCOMES
 from grokbook.train import records
 
-CHAPTERS = sorted(file.parent.name for file in (records.ROOT / "grokbook" / "chapters").glob("*/claims.py"))
+FIRST = (records.ROOT / "grokbook" / "chapters").glob("*/claims.py")
+CHAPTERS = sorted({file.parent.name for file in FIRST} - {"gromov"})  # Gromov is on the move
 TODAY = json.loads((records.ROOT / "tests" / "guard" / "verdicts.json").read_text(encoding="utf-8"))
 
 
