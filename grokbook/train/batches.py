@@ -23,17 +23,20 @@ class Batches:
 
     Args:
         runs: the members, of one ``batch_size`` and ``last_batch``.
+        trained: the rows of the table that each trains on, ascending.
         device, dtype: of what ``at`` returns.
     """
 
-    def __init__(self, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> None:
-        self.runs, self.device, self.dtype = list(runs), device, dtype
+    def __init__(
+        self, runs: Sequence[Run], trained: Sequence[NDArray[np.int64]], device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.runs, self.trained, self.device, self.dtype = list(runs), trained, device, dtype
         self.widths = [_widths(run) for run in runs]
         self.begin = -1
         self.drawn: list[tuple[Tensor, Tensor]] = []
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
-        """Positions among a member's training rows and their weights in its mean, each (M, widest batch)."""
+        """Rows of the table and their weights in a member's mean, each (M, widest batch)."""
         ahead = max(map(len, self.widths))
         if step // ahead * ahead != self.begin:
             self.begin = step // ahead * ahead
@@ -51,7 +54,7 @@ class Batches:
             share = np.where(np.arange(widest) < widths[:, None], 1 / widths[:, None], 0)
             for epoch in range(self.begin // batches, -(-end // batches)):
                 order = np.zeros(batches * widest, np.int64)
-                order[:used] = epoch_order(run, epoch)[:used]
+                order[:used] = self.trained[member][epoch_order(run, epoch)[:used]]
                 first, last = max(epoch * batches, self.begin), min((epoch + 1) * batches, end)
                 here, there = (slice(first - at, last - at) for at in (self.begin, epoch * batches))
                 rows[here, member] = order.reshape(batches, widest)[there]

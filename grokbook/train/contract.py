@@ -47,6 +47,10 @@ class Task(Protocol):
         """What the outputs are to be for each label, (labels, outputs); None is one-hot."""
         return None
 
+    # From rows of the table (M, B, ...) to what the model is given, where that is too large to keep: pictures from the
+    # symbols on them, numbers from bytes. Made for the samples of a step and for blocks of rows in evaluation.
+    compose: Callable[[Tensor], Tensor] | None = None
+
 
 class Model(Protocol):
     """A network without its weights: a frozen dataclass whose fields are its part of a recipe.
@@ -70,7 +74,9 @@ class Model(Protocol):
 
     # Params that no gradient moves and the optimizer never sees, such as running means; contiguous, unlike the others.
     buffers: tuple[str, ...] = ()
-    batch_norm: bool = False  # samples of a batch meet: only members with equally many of them train as one stack
+    # Samples of a batch meet: only members with equally many of them train as one stack, and, without buffers that
+    # stand in for the others in evaluation, the table is evaluated whole.
+    batch_norm: bool = False
     dropout: float | None = 0.0
     masks: str | None = "counted"  # None: dropout's masks are drawn on the host, as in the first records
     floats_per_sample: int = 1024  # between the layers; decides how many members and rows go side by side

@@ -1,85 +1,114 @@
-"""Tables of stacked members on their device, and losses and answers over them."""
+"""The table of stacked members on their device, and losses and answers over it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.lazy import torch
-from grokbook.train.experiment import Run
+from grokbook.train.contract import optional
+from grokbook.train.experiment import Run, table_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+class Batch(NamedTuple):
+    """What a step is taken on; the weights are those of each member's mean, zero where a shorter set is filled up."""
+
+    inputs: Tensor  #: (M, B, ...)
+    labels: Tensor  #: (M, B)
+    weights: Tensor  #: (M, B)
+
+
 @dataclass
 class Data:
-    """The tables of M members on their device: all rows to measure on, the training rows to step on.
+    """One table for all members on their device, and which of its rows are whose.
 
-    ``inputs`` (M, rows, ...) and ``labels`` (M, rows) with ``in_train`` (M, rows); ``train_inputs`` (M, n, ...),
-    ``train_labels`` (M, n) and ``weights`` (M, n), which sum to one and are zero where a shorter set is padded.
-    ``targets`` (M, labels, outputs) is what each label's outputs are to be, None for one-hot vectors;
-    ``train_targets`` (M, n, outputs) is that for the training rows.
+    Attributes:
+        task: of the first member, which may compose inputs from rows.
+        table: (rows, ...), once for all; members hold no copies of it.
+        labels: (M, rows), in training rows what the member is trained on, elsewhere the table's.
+        in_train: (M, rows).
+        targets: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors.
+        whole: the training sets, where each step takes them whole; None with minibatches, which are looked up.
+        wanted: (M, n, outputs) the targets of ``whole``.
     """
 
-    inputs: Tensor
+    task: Any
+    dtype: torch.dtype
+    table: Tensor
     labels: Tensor
     in_train: Tensor
-    train_inputs: Tensor
-    train_labels: Tensor
-    weights: Tensor
     targets: Tensor | None
-    train_targets: Tensor | None
+    whole: Batch | None = None
+    wanted: Tensor | None = None
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
-        """Stack the tables and splits of ``runs``."""
-        tables = {run.task: run.task.table() for run in runs}
+        """The table of ``runs``, with the labels, splits and targets of each.
+
+        Raises:
+            ValueError: their tables differ.
+        """
+        task = runs[0].task
+        if any(table_of(run.task) != table_of(task) for run in runs[1:]):
+            raise ValueError("members of a stack share one table; Experiment.shards puts together those who can")
+        table, answers = task.table()
         masks = [run.task.in_train(run.seed) for run in runs]
-        longest = max(int(mask.sum()) for mask in masks)
-        inputs, labels, weights = [], [], []
-        for run, mask in zip(runs, masks, strict=True):
-            x, y = (part[mask] for part in tables[run.task])
-            padding = longest - len(y)
-            inputs.append(np.concatenate([x, np.zeros((padding, *x.shape[1:]), x.dtype)]))
-            labels.append(np.concatenate([y, np.zeros(padding, y.dtype)]))
-            weights.append(np.concatenate([np.full(len(y), 1 / len(y)), np.zeros(padding)]))
+        noisy = [optional(run.task, "train_labels")(run.seed) for run in runs]
+        labels = [answers if y is None else np.where(mask, y, answers) for y, mask in zip(noisy, masks, strict=True)]
+        of_labels: list[Any] = [optional(run.task, "targets")(run.seed) for run in runs]
 
-        def on_device(arrays: list[NDArray[Any]]) -> Tensor:
-            stacked = torch.from_numpy(np.stack(arrays)).to(device)
-            return stacked.to(dtype) if stacked.is_floating_point() else stacked
+        def on_device(array: NDArray[Any]) -> Tensor:
+            found = torch.from_numpy(array).to(device)
+            return found.to(dtype) if found.is_floating_point() else found
 
-        of_labels: list[Any] = [getattr(run.task, "targets", _one_hot)(run.seed) for run in runs]
-        targets = None if of_labels[0] is None else on_device(of_labels)
-        train_labels = on_device(labels)
+        targets = None if of_labels[0] is None else on_device(np.stack(of_labels))
+        data = cls(task, dtype, on_device(table), on_device(np.stack(labels)), on_device(np.stack(masks)), targets)
+        if runs[0].batch_size is None:
+            taken = data.training_rows()
+            rows = np.zeros((len(runs), max(map(len, taken))), np.int64)
+            weights = np.zeros(rows.shape)
+            for member, chosen in enumerate(taken):
+                rows[member, : len(chosen)], weights[member, : len(chosen)] = chosen, 1 / len(chosen)
+            data.whole = data.batch(on_device(rows), on_device(weights))
+            data.wanted = None if targets is None else targets_of(data.whole.labels, targets)
+        return data
 
-        return cls(
-            on_device([tables[run.task][0] for run in runs]),
-            on_device([tables[run.task][1] for run in runs]),
-            on_device(masks),
-            on_device(inputs),
-            train_labels,
-            on_device(weights),
-            targets,
-            None if targets is None else targets_of(train_labels, targets),
-        )
+    def training_rows(self) -> list[NDArray[np.int64]]:
+        """The rows that each member trains on, ascending."""
+        return [np.flatnonzero(mask) for mask in self.in_train.cpu().numpy()]
+
+    def given(self, rows: Tensor) -> Tensor:
+        """What the model is given for rows of the table (M, B, ...)."""
+        compose = optional(self.task, "compose")
+        return rows if compose is None else compose(rows).to(self.dtype)
+
+    def batch(self, rows: Tensor, weights: Tensor) -> Batch:
+        """Some rows of the table, (M, B) each with its weight."""
+        return Batch(self.given(self.table[rows]), self.labels.gather(1, rows), weights)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """All rows of the table, at most ``size`` at a time: which, and what the model is given for them."""
+        for begin in range(0, len(self.table), size):
+            rows = slice(begin, begin + size)
+            yield rows, self.given(self.table[rows].expand(len(self.labels), *[-1] * self.table.ndim))
 
     def keep(self, members: Sequence[int]) -> Data:
         """The same for some of the members."""
         index = list(members)
 
-        def kept(value: Any) -> Any:
+        def kept(value: Tensor | None) -> Any:
             return None if value is None else value[index]
 
-        return Data(*(kept(getattr(self, name)) for name in self.__dataclass_fields__))
-
-
-def _one_hot(seed: int) -> None:
-    """Targets of a task that has none of its own."""
+        whole = None if self.whole is None else Batch(*map(kept, self.whole))
+        labels, in_train, targets = (kept(value) for value in (self.labels, self.in_train, self.targets))
+        return Data(self.task, self.dtype, self.table, labels, in_train, targets, whole, kept(self.wanted))
 
 
 def sample_losses(outputs: Tensor, labels: Tensor, loss: str, targets: Tensor | None = None) -> Tensor:

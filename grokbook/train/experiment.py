@@ -187,15 +187,18 @@ class Experiment:
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
-            split = optional(run.task, "split_fields")
-            table = {key: value for key, value in describe(run.task).items() if key not in split}
             size = run.task.train_size if optional(run.model, "batch_norm") else None
             others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
-            stacks[repr((table, describe(run.model), *others))].append(i)
+            stacks[repr((table_of(run.task), describe(run.model), *others))].append(i)
         for members in stacks.values():
             size = block or len(members)
             for begin in range(0, len(members), size):
                 yield members[begin : begin + size]
+
+
+def table_of(task: Any) -> dict[str, Any]:
+    """What of a task's recipe its table depends on: all but its split."""
+    return {key: value for key, value in describe(task).items() if key not in optional(task, "split_fields")}
 
 
 @functools.cache  # of this process: a worker must find out by itself what its version makes of it

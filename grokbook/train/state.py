@@ -17,7 +17,7 @@ from grokbook.streams import HostMasks, Masks, Stream, keys
 from grokbook.train.batches import Batches
 from grokbook.train.capture import HOST_MASKS, by_host, capture, say
 from grokbook.train.contract import optional
-from grokbook.train.data import Data, output_gradients, predictions, sample_losses, targets_of
+from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses, targets_of
 from grokbook.train.experiment import Run, Watch
 from grokbook.train.monitor import MEASURES, Measured
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     Params = dict[str, Tensor]
+
+FLOATS_AT_ONCE = {"cpu": 1 << 25, "cuda": 1 << 31}  # between the layers in evaluation: 128 MB, 8 GB
 
 
 @dataclass
@@ -38,7 +40,7 @@ class State:
     data: Data = field(repr=False)
     buffers: Params = field(default_factory=dict, repr=False)  # params that the optimizer never sees
     batches: Batches | None = None
-    # (M, B) training rows of the next step and their weights, by B: always the same memory, for a graph reads it.
+    # Rows of the table for the next step, (M, B), and weights, by B: always the same memory, for a graph reads it.
     taken: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     drawn: tuple[int, int] = -1, 0  # the step that they are for, and its B
     mask_keys: Tensor | None = None  # (M, 1) of the stream that dropout's masks are from
@@ -65,20 +67,16 @@ class State:
             say(HOST_MASKS)
         return state
 
-    def batch(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs, labels and weights of the next step, each (M, B, ...)."""
-        data = self.data
-        if self.runs[0].batch_size is None:
-            return data.train_inputs, data.train_labels, data.weights
-        rows, weights = self.taken[self._draw()]
-        inputs = data.train_inputs[torch.arange(len(rows), device=rows.device)[:, None], rows]
-        return inputs, data.train_labels.gather(1, rows), weights
+    def batch(self) -> Batch:
+        """What the next step is taken on."""
+        return self.data.whole or self.data.batch(*self.taken[self._draw()])
 
     def _draw(self) -> int:
-        """Put training rows and weights of the next step where the step reads them; how many samples it takes."""
+        """Put rows and weights of the next step where the step reads them; how many samples it takes."""
         if self.drawn[0] != self.step:
             if self.batches is None:
-                self.batches = Batches(self.runs, self.data.weights.device, self.data.weights.dtype)
+                data = self.data
+                self.batches = Batches(self.runs, data.training_rows(), data.labels.device, data.dtype)
             chosen = self.batches.at(self.step)
             size = chosen[0].shape[1]
             if size in self.taken:
@@ -105,8 +103,8 @@ class State:
         if own and optional(run.model, "has_own_gradients") and inputs.is_cpu:
             return own(learnt, inputs, labels, weights)
         if by_hand := optional(run.model, "gradients"):
-            wanted, targets = self.data.train_targets, self.data.targets
-            if targets is not None and run.batch_size:
+            wanted, targets = self.data.wanted, self.data.targets
+            if targets is not None and self.data.whole is None:
                 wanted = targets_of(labels, targets)
             of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
             return by_hand(learnt, inputs, of_loss)
@@ -151,16 +149,14 @@ class State:
 
     def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
-        data, run = self.data, self.runs[0]
-        with torch.no_grad():
-            outputs = run.model(self.params, data.inputs)  # (M, rows, classes)
-            losses = sample_losses(outputs, data.labels, run.loss, data.targets).double()
-            correct = (predictions(outputs, data.targets) == data.labels).double()
+        data = self.data
+        losses, right = self._evaluate()
+        correct = right.double()
         numbers = {}
         for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
             for name, values in (("loss", losses), ("accuracy", correct)):
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        measured = self.measured(outputs)
+        measured = self.measured(right)
         for name in names:
             numbers.update(MEASURES[name](measured))
         return numbers
@@ -170,44 +166,64 @@ class State:
         wanted = {name for name, _ in watch.thresholds}
         if not wanted <= {"train_accuracy", "test_accuracy"}:
             return self.measure(names)
-        data = self.data
-        with torch.no_grad():
-            found = predictions(self.runs[0].model(self.params, data.inputs), data.targets)
-        right, in_train = (found == data.labels).cpu().numpy(), data.in_train.cpu().numpy()
+        right, in_train = self._evaluate(losses=False)[1].cpu().numpy(), self.data.in_train.cpu().numpy()
         masks = {"train_accuracy": in_train, "test_accuracy": ~in_train}
         return {name: (right & masks[name]).sum(-1) / masks[name].sum(-1) for name in wanted}
 
-    def measured(self, outputs: Tensor | None = None) -> Measured:
-        """What measures may ask for; the costly parts, but for ``outputs`` if known, are computed when asked."""
+    def _evaluate(self, losses: bool = True) -> tuple[Tensor, Tensor]:
+        """The loss of every row of the table, in double precision, and whether it is answered right, each (M, rows)."""
+        data, run, params = self.data, self.runs[0], self.params
+        found = []
+        with torch.no_grad():
+            for rows, inputs in data.blocks(self._at_once()):
+                outputs, labels = run.model(params, inputs), data.labels[:, rows]
+                right = predictions(outputs, data.targets) == labels
+                of_rows = sample_losses(outputs, labels, run.loss, data.targets).double() if losses else right
+                found.append((of_rows, right))
+        return (
+            found[0] if len(found) == 1 else (torch.cat([a for a, _ in found], 1), torch.cat([b for _, b in found], 1))
+        )
 
-        def over_table() -> NDArray[Any]:
-            return self._over_table(lambda model: model) if outputs is None else outputs.cpu().numpy()
+    def _at_once(self) -> int:
+        """Rows of the table that are evaluated at once: all, if what a model makes of them fits."""
+        model = self.runs[0].model
+        if optional(model, "batch_norm") and not self.buffers:
+            return len(self.data.table)
+        floats = FLOATS_AT_ONCE[self.data.labels.device.type]
+        return max(1, floats // (len(self.runs) * optional(model, "floats_per_sample")))
 
-        def correct() -> NDArray[np.bool_]:
-            found = predictions(torch.from_numpy(over_table()).to(self.data.labels.device), self.data.targets)
-            return (found == self.data.labels).cpu().numpy()
-
+    def measured(self, right: Tensor | None = None) -> Measured:
+        """What measures may ask for; the costly parts, but for what is ``right`` if known, are computed when asked."""
         return Measured(
             params=_host(self.params),
             in_train=self.data.in_train.cpu().numpy(),
             task=self.runs[0].task,
             model=self.runs[0].model,
-            correct=correct,
+            correct=lambda: (self._evaluate(losses=False)[1] if right is None else right).cpu().numpy(),
             gradients=lambda: _host(self.gradients()),
-            outputs=over_table,
-            activations=lambda: self._over_table(lambda model: model.activations),
-            preactivations=lambda: self._over_table(lambda model: model.hidden),
+            outputs=lambda: self._over_table("__call__"),
+            activations=lambda: self._over_table("activations"),
+            preactivations=lambda: self._over_table("hidden"),
             halfway=self._halfway,
         )
 
     def _halfway(self, points: NDArray[Any]) -> NDArray[Any]:
         like = next(iter(self.params.values()))
         with torch.no_grad():
-            return self.runs[0].model.halfway(self.params, torch.from_numpy(points).to(like)).cpu().numpy()
+            return self._part("halfway")(self.params, torch.from_numpy(points).to(like)).cpu().numpy()
 
-    def _over_table(self, function: Callable[[Any], Callable[[Params, Tensor], Tensor]]) -> NDArray[Any]:
+    def _over_table(self, name: str) -> NDArray[Any]:
+        """What a part of the model gives for every row of the table, (M, rows, ...)."""
+        function = self._part(name)
         with torch.no_grad():
-            return function(self.runs[0].model)(self.params, self.data.inputs).cpu().numpy()
+            blocks = [function(self.params, inputs).cpu() for _, inputs in self.data.blocks(self._at_once())]
+            return torch.cat(blocks, 1).numpy()
+
+    def _part(self, name: str) -> Callable[[Params, Tensor], Tensor]:
+        model = self.runs[0].model
+        if (function := optional(model, name)) is None:
+            raise ValueError(f"{type(model).__name__} has no {name}, which something measured or kept asks for")
+        return function
 
     def keep(self, positions: Sequence[int]) -> None:
         """Go on with these members only."""

@@ -67,7 +67,7 @@ def test_initial_weights_have_the_spread_of_torchs_own():
 def test_dropout_keeps_the_mean_and_follows_the_seed():
     model = PairEncoder(7, 12, 1, 10, dropout=0.2)
     state = state_of(model, (1,))
-    pairs = state.data.inputs
+    pairs = state.data.table[None]
     noisy = [model(state.params, pairs, noise=Stream(KEYS, k)) for k in range(400)]
     again = model(state.params, pairs, noise=Stream(KEYS, 0))
     assert torch.equal(noisy[0], again) and not torch.equal(noisy[0], noisy[1])

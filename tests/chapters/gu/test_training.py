@@ -87,7 +87,7 @@ def test_a_training_with_warm_up_follows_plain_torch(model):
     net = twin(model, start, 0)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2, weight_decay=1.0, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min(t / 10, 1))
-    inputs, labels = state.data.train_inputs[0], state.data.train_labels[0]
+    inputs, labels = state.data.whole.inputs[0], state.data.whole.labels[0]
     for step in range(25):
         optimizer.zero_grad()
         nn.functional.cross_entropy(net(inputs), labels).backward()
@@ -202,8 +202,8 @@ def test_relabelled_residues_are_the_same_training_with_another_med():
     with torch.no_grad():
         other.params["W_E"][:, :P] = other.params["W_E"][:, order]
         other.params["W_U"].copy_(other.params["W_U"][..., order])
-    other.data.train_inputs.copy_(other.data.train_inputs * a % P)
-    other.data.train_labels.copy_(other.data.train_labels * a % P)
+    other.data.whole.inputs.mul_(a).remainder_(P)
+    other.data.whole.labels.mul_(a).remainder_(P)
     other.data.in_train.copy_(other.data.in_train.view(1, P, P)[:, order][..., order].reshape(1, -1))
     for state in (one, other):
         for _ in range(40):
