@@ -35,7 +35,7 @@ CHAPTER = Chapter(
     "gromov",
     "Gromov (2023)",
     Settings,
-    ("dynamics", "solution", "found", "data", "activations", "periodicity"),
+    ("dynamics", "solution", "found", "data", "activations", "periodicity", "functions", "transformers"),
     quick={"p": 31, "width": 128, "train_fraction": 0.6, "seeds": 2, "gd_steps": 2000, "adamw_steps": 200,
            "fractions": [0.5, 0.8], "widths": [8, 32, 128], "d_model": 32, "heads": [1, 4, 16]},
 )  # fmt: skip

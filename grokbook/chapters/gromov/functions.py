@@ -1,0 +1,340 @@
+"""Figs 7 to 10: functions other than n + m, solved by hand and by training, and two that are hard or impossible."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook import measures
+from grokbook.chapter import Section
+from grokbook.chapters.gromov import Settings, theory
+from grokbook.chapters.gromov.training import ADAM, ADAMW
+from grokbook.claims import Part, above, at_least, at_most, below, between
+from grokbook.curves import best, last, median, own_steps, t_train
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import Optimizer
+from grokbook.settings import Share, Steps, Width
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.records import select
+from grokbook.words import percent
+
+section = Section("functions")
+SQUARED, SQUARES, PRODUCT = "(n + m)**2", "n**2 + m**2", "n*m"
+HARD, IMPOSSIBLE = "n**2 + m**2 + n*m", "n**3 + n*m**2 + m"
+READOUTS = ("one root, else zero", "one root, else random phases", "one root, else the answer itself", "all roots")
+
+Array = NDArray[np.float64]
+
+
+@section.experiment(quick={"train_fraction": 0.6, "steps": 200})
+def modular_functions(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 500) -> Experiment:
+    """Figs 7, 8 and 9: three functions other than addition under AdamW."""
+    model = TwoLayerMLP(s.p, s.width, "standard")
+    return Experiment(
+        "gromov/modular_functions",
+        tuple(
+            Run(ModularTask(s.p, f, train_fraction), model, ADAMW, steps, seed, label=f)
+            for f in (SQUARED, SQUARES, PRODUCT)
+            for seed in range(s.seeds)
+        ),
+        Schedule(log=60, every=max(1, steps // 50)),
+        ("ipr",),
+        snapshots=(-1,),
+        keep=("W_in", "W_out"),
+    )
+
+
+def _hard(
+    name: str, model: TwoLayerMLP, optimizer: Optimizer, seeds: int, steps: int, *, more: tuple[float, ...] = ()
+) -> Experiment:
+    conditions = ((HARD, 0.73), *((HARD, alpha) for alpha in more), (IMPOSSIBLE, 0.9))
+    runs = tuple(
+        Run(ModularTask(model.p, f, alpha), model, optimizer, steps, seed, label=f)
+        for f, alpha in conditions
+        for seed in range(seeds)
+    )
+    measured = ("ipr",) if more else ()
+    return Experiment(f"gromov/{name}", runs, Schedule(log=60, every=max(1, steps // 100)), measured)
+
+
+@section.experiment(smaller=[{"seeds": 2}], quick={"steps": 200})
+def polynomials(s: Settings, *, steps: Steps = 5_000) -> Experiment:
+    """Fig. 10: the two functions that are hard or impossible to grok, and the first again with more data."""
+    return _hard("polynomials", TwoLayerMLP(s.p, s.width, "standard"), ADAMW, s.seeds, steps, more=(0.95,))
+
+
+@section.experiment(smaller=[{"seeds": 1}, {"p": 53, "width": 1_000}], quick={"width": 256, "steps": 200})
+def polynomials_wide(s: Settings, *, width: Width = 2_000, steps: Steps = 5_000) -> Experiment:
+    """Fig. 10 with four times the width: does that reach the paper's 97 %?"""
+    return _hard("polynomials_wide", TwoLayerMLP(s.p, width, "standard"), ADAMW, s.few, steps)
+
+
+@section.experiment(smaller=[{"p": 53, "width": 256}], quick={"steps": 200})
+def polynomials_without_decay(s: Settings, *, steps: Steps = 5_000) -> Experiment:
+    """Fig. 10 without weight decay."""
+    return _hard("polynomials_without_decay", TwoLayerMLP(s.p, s.width, "standard"), ADAM, s.few, steps)
+
+
+# ------------------------------------------------------------------------------------------- solutions written by hand
+
+
+def readouts(exponent: int, p: int, width: int, seed: int) -> tuple[Array, dict[str, Array]]:
+    """``W_in`` (width, 2p), and a ``W_out`` (p, width) for each of ``READOUTS``, that solve (n + m)**exponent, eq. 19.
+
+    The paper does not say what rows of answers without a root hold; the sum over all roots makes the question idle.
+    """
+    generator = np.random.default_rng(seed)
+    phases = theory.draw_phases(width, generator=generator)
+    other = np.cos(generator.uniform(-np.pi, np.pi, (p, width)))
+    every, one = (theory.modular_roots([s**exponent for s in range(p)], p, branches) for branches in ("all", "one"))
+    or_itself = [roots or (q,) for q, roots in enumerate(one)]
+    made = [theory.cosine_weights(p, width, inverse=roots, phases=phases) for roots in (one, or_itself, every)]
+    zero, itself, summed = (W_out for _, W_out in made)
+    random = np.where([[not roots] for roots in one], other, zero)
+    return made[0][0], dict(zip(READOUTS, (zero, random, itself, summed), strict=True))
+
+
+@section.study
+def branches(s: Settings) -> xr.Dataset:
+    """``accuracy`` (exponent, width, seed, readout) on (n + m)**exponent; ``served``: the answers that have a root."""
+    exponents, widths = [2, 3, 4], [100, 200, 500]
+    tables = [theory.answers(s.p, F=[n**exponent for n in range(s.p)]) for exponent in exponents]
+    found = np.empty((len(exponents), len(widths), s.few, len(READOUTS)))
+    for i, j, seed in np.ndindex(found.shape[:3]):
+        W_in, made = readouts(exponents[i], s.p, widths[j], seed)
+        found[i, j, seed] = [theory.accuracy(W_in, W_out, tables[i]) for W_out in made.values()]
+    variables = {
+        "accuracy": (("exponent", "width", "seed", "readout"), found),
+        "served": ("exponent", [len(np.unique(table)) / s.p for table in tables]),
+    }
+    return xr.Dataset(variables, {"exponent": exponents, "width": widths, "readout": list(READOUTS)})
+
+
+@section.study
+def squares(s: Settings) -> xr.Dataset:
+    """``accuracy`` (activation, width, seed) of the analytic weights of n**2 + m**2."""
+    square = [n * n for n in range(s.p)]
+    return theory.accuracy_against_width(s.p, (500,), range(s.few), f1=square, f2=square).to_dataset()
+
+
+@section.study
+def product(s: Settings) -> xr.Dataset:
+    """Accuracy (width, seed) of the logarithmic solution of n * m mod a prime p.
+
+    ``nonzero`` on pairs without a zero, ``all`` on all pairs, ``detecting`` on all pairs with a neuron for zero.
+    """
+    labels, widths = np.outer(range(s.p), range(s.p)) % s.p, [50, 100, 200, 500]
+
+    def accuracies(detect_zero: bool, pairs: NDArray | None = None) -> tuple[tuple[str, str], list[list[float]]]:
+        made = partial(theory.product_weights, s.p, detect_zero=detect_zero)
+        asked = partial(theory.accuracy, labels=labels, pairs=pairs)
+        return ("width", "seed"), [[asked(*made(N, generator=seed)) for seed in range(s.few)] for N in widths]
+
+    kinds = {
+        "nonzero": accuracies(False, np.flatnonzero(labels)),
+        "all": accuracies(False),
+        "detecting": accuracies(True),
+    }
+    return xr.Dataset(kinds, {"width": widths})
+
+
+# ------------------------------------------------------------------------------------------- what is read off a record
+
+
+def final(f: str, record: xr.Dataset) -> Array:
+    """(run,) test accuracy at the end of the runs that learn f."""
+    return last(select(record, f=f), "test_accuracy")
+
+
+@section.study
+def squared_outputs(modular_functions: xr.Dataset) -> xr.Dataset:
+    """(run,) medians over answers of what networks trained on (n + m)**2 say.
+
+    ``right`` is the mean output of a square other than 0 on its own pairs, ``wrong`` the size of its mean on others,
+    ``idle`` the mean size of a non-square's output, and ``line`` the share of its variation on the line of n + m.
+    """
+    record, rows = select(modular_functions, f=SQUARED), []
+    p = int(record.p.values[0])
+    labels = theory.answers(p, F=[n * n for n in range(p)])
+    have = np.unique(labels)
+    for run in range(record.sizes["run"]):
+        outputs = np.moveaxis(theory.trained_outputs(record, run), -1, 0)
+        idle = np.delete(outputs, have, 0)
+        right = [outputs[q][labels == q].mean() for q in have[1:]]
+        wrong = [abs(outputs[q][labels != q].mean()) for q in have[1:]]
+        each = (right, wrong, np.abs(idle).mean((1, 2)), measures.line_shares(idle)["n + m"])
+        rows.append([np.median(found) for found in each])
+    names = ("right", "wrong", "idle", "line")
+    return xr.Dataset({name: ("run", found) for name, found in zip(names, np.array(rows).T, strict=True)})
+
+
+def twins(record: xr.Dataset) -> list[float]:
+    """(run,) mean correlation of the first layer's columns n and p - n after training on n**2 + m**2."""
+    record = select(record, f=SQUARES)
+    p, n = int(record.p.values[0]), np.arange(1, (int(record.p.values[0]) + 1) // 2)
+    tables = [theory.trained_weights(record, run)[0].T[:p] for run in range(record.sizes["run"])]
+    return [float(np.corrcoef(table)[n, p - n].mean()) for table in tables]
+
+
+def without_zeros(record: xr.Dataset) -> list[float]:
+    """(run,) test accuracy on n * m over the pairs without a zero."""
+    record, found = select(record, f=PRODUCT), []
+    for run, seed in enumerate(record.seed.values):
+        task = ModularTask(int(record.p.values[run]), PRODUCT, float(record.train_fraction.values[run]))
+        pairs, labels = task.table()
+        right = theory.trained_outputs(record, run).argmax(-1).ravel() == labels
+        found.append(float(right[~task.in_train(int(seed)) & pairs.all(-1)].mean()))
+    return found
+
+
+def polynomial(record: xr.Dataset, f: str = HARD, alpha: float = 0.73) -> xr.Dataset:
+    """The runs of a record that learn f from a share alpha of the data."""
+    return own_steps(select(record, f=f, train_fraction=alpha))
+
+
+def loss_ratio(record: xr.Dataset) -> Array:
+    """(run,) test loss over train loss at the end."""
+    return last(record, "test_loss") / last(record, "train_loss")
+
+
+def best_of_both(narrow: xr.Dataset, wide: xr.Dataset) -> Array:
+    """(run,) best test accuracy on the hard polynomial, of the width whose median is higher."""
+    return max((best(polynomial(record)) for record in (narrow, wide)), key=median)
+
+
+# ---------------------------------------------------------------------------------------------------------- claims
+
+section.claim(
+    "fig7",
+    "Fig. 7",
+    "AdamW solves (n + m)²; the analytic solution with one root of each answer gets half of the pairs right.",
+    Part(
+        "accuracy with one root",
+        lambda study: study.accuracy.sel(exponent=2, readout=READOUTS[0], width=500),
+        between(0.495, 0.545),
+        percent,
+        every=True,
+        on=("branches",),
+    ),
+    Part("AdamW's test accuracy", partial(final, SQUARED), at_least(0.99), percent, on=("modular_functions",)),
+    paper="about 50 % (text), about 51 % (caption)",
+    forecast="49.5 to 54.5 % with zero rows for answers without a root",
+)
+
+section.claim(
+    "fig7-lines",
+    "Fig. 7",
+    "Trained outputs of squares show the lines of all roots; those of non-squares stay near zero.",
+    Part("a square's mean output on its lines", lambda found: found.right, above(0.5)),
+    Part("size of its mean elsewhere", lambda found: found.wrong, below(0.05)),
+    Part("mean size of a non-square's output", lambda found: found.idle, below(0.05)),
+    on="squared_outputs",
+    forecast="0.890, 0.003, 0.003 (p = 53)",
+)
+
+section.claim(
+    "fig7-noise",
+    "beyond Fig. 7",
+    "What is left in a non-square's output is no noise: it varies with n + m.",
+    Part("share on the n + m line", lambda found: found.line, at_least(0.5), percent),
+    on="squared_outputs",
+    forecast="0.5 % for random networks, 41 % for a random readout of trained hidden units",
+    whose="ours",
+)
+
+section.claim(
+    "fig7-roots",
+    "Sec. 3.2",
+    "F must be invertible for 100 %.",
+    Part(
+        "highest accuracy of a readout made of these waves",
+        lambda one: one.accuracy.sel(width=500)[one.served.values < 1].max("readout"),
+        below(0.999),
+        percent,
+        every=True,
+    ),
+    on="branches",
+    forecast="not needed: with all roots in the readout 100 %",
+)
+
+section.claim(
+    "fig8",
+    "Fig. 8",
+    "n² + m² is solved by AdamW and by the analytic weights.",
+    Part("analytic accuracy", lambda study: study.accuracy, at_least(0.999), percent, every=True, on=("squares",)),
+    Part("AdamW's test accuracy", partial(final, SQUARES), at_least(0.99), percent, on=("modular_functions",)),
+    Part("correlation of the first layer's columns n and −n", twins, above(0.9), on=("modular_functions",)),
+    paper="100 % for both",
+    forecast="100 %, 100 %, correlation 0.988",
+)
+
+section.claim(
+    "fig9",
+    "Fig. 9",
+    "AdamW learns nm.",
+    Part("test accuracy on pairs without a zero", without_zeros, at_least(0.99), percent),
+    on="modular_functions",
+)
+
+section.claim(
+    "fig9-log",
+    "Sec. 2",
+    "nm has an analytic solution through logarithms.",
+    Part("pairs without a zero", lambda study: study.nonzero.sel(width=500), at_least(0.999), percent, every=True),
+    Part("all, with a neuron for zero", lambda one: one.detecting.sel(width=500), at_least(0.999), percent, every=True),
+    on="product",
+    paper="it exists (Sec. 2); “we do not have” one (App. D)",
+    forecast="100 % from N = 200",
+)
+
+section.claim(
+    "fig10-first",
+    "Fig. 10",
+    "n² + m² + nm generalises for the most part at α = 0.73, with a lasting gap between train and test loss.",
+    Part("best test accuracy", lambda record: best(polynomial(record)), between(0.75, 1), percent),
+    Part("test loss / train loss at the end", lambda record: loss_ratio(polynomial(record)), above(1.2)),
+    Part("t_train", lambda record: t_train(polynomial(record)), at_most(100)),
+    on="polynomials",
+    forecast="80 % in 450 steps, ratio 1.4",
+)
+
+section.claim(
+    "fig10-97",
+    "App. D",
+    "The accuracy on n² + m² + nm itself.",
+    Part("best test accuracy at α = 0.73, N = 500 or 2,000", best_of_both, at_least(0.95), percent),
+    on=("polynomials", "polynomials_wide"),
+    paper="about 97 %",
+    forecast="not reached beforehand",
+)
+
+section.claim(
+    "fig10-data",
+    "beyond Fig. 10",
+    "n² + m² + nm generalises better with 95 % of the data than with 73 %.",
+    Part(
+        "gain in best test accuracy",
+        lambda record: median(best(polynomial(record, HARD, 0.95))) - median(best(polynomial(record))),
+        at_least(0.05),
+        percent,
+    ),
+    on="polynomials",
+    paper="100 % needs α > 0.95",
+    forecast="99.3 % at α = 0.95 (p = 53)",
+    whose="ours",
+)
+
+section.claim(
+    "fig10-second",
+    "Fig. 10",
+    "n³ + nm² + m does not generalise.",
+    Part("best test accuracy", lambda record: best(polynomial(record, IMPOSSIBLE, 0.9)), at_most(0.03), percent),
+    Part("train accuracy", lambda record: best(polynomial(record, IMPOSSIBLE, 0.9), "train_accuracy"), at_least(0.99)),
+    on="polynomials",
+    paper="never above 1 %",
+    forecast="1.4 % (p = 53)",
+)

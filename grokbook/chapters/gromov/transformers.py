@@ -1,0 +1,178 @@
+"""Figs 11 to 13: a one-layer transformer, and attention alone with more and fewer heads."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.gromov import Settings
+from grokbook.chapters.gromov.dynamics import above_silence
+from grokbook.chapters.gromov.training import BETAS
+from grokbook.claims import REACHED, Part, above, at_least, below
+from grokbook.curves import best, first, median, sweep
+from grokbook.models.transformer import Attention, AttentionOnly, Transformer
+from grokbook.optim import AdamW
+from grokbook.settings import Share, Steps, Width
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.records import select
+from grokbook.words import percent
+
+section = Section("transformers")
+
+LINEAR, SOFTMAX, DEEP = "linear, 1 layer", "softmax, 1 layer", "softmax, 2 layers"
+Nets = dict[str, tuple[int, Attention, float]]
+NETS: Nets = {  # layers, attention, decay under which one seed was seen to grok
+    LINEAR: (1, "linear", 0.5),
+    SOFTMAX: (1, "softmax", 1.0),
+    DEEP: (2, "softmax", 2.0),
+}
+
+Array = NDArray[np.float64]
+
+
+@section.experiment(quick={"train_fraction": 0.7, "steps": 200})
+def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
+    """Fig. 11: a one-layer transformer with mean squared error."""
+    task, model = ModularTask(s.p, "n + m", train_fraction), Transformer(s.p, s.d_model)
+    shown = [s.d_model * i for i in range(4)]  # one unit from each quarter of the MLP
+    return Experiment(
+        "gromov/transformer",
+        tuple(Run(task, model, AdamW(0.01, 1.0, BETAS), steps, seed, label="transformer") for seed in range(s.seeds)),
+        Schedule(log=60, every=max(1, steps // 50)),
+        ("embedding_ipr",),
+        snapshots=(0, -1),
+        keep=("activation_share", *(f"activation[{unit}]" for unit in shown)),
+    )
+
+
+def _runs(
+    nets: Nets, s: Settings, heads: tuple[int, ...], seeds: int, train_fraction: float, steps: int
+) -> tuple[Run, ...]:
+    return tuple(
+        Run(
+            ModularTask(s.p, "n + m", train_fraction),
+            AttentionOnly(s.p, s.d_model, count, layers, attention),
+            AdamW(0.01, decay, BETAS),
+            steps,
+            seed,
+            label=net,
+        )
+        for net, (layers, attention, decay) in nets.items()
+        for count in heads
+        for seed in range(seeds)
+    )
+
+
+@section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 200})
+def attention_curves(s: Settings, *, many: Width = 32, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
+    """Fig. 12: learning curves of one layer of attention alone, linear and softmax, with enough heads."""
+    nets = {name: NETS[name] for name in (LINEAR, SOFTMAX)}
+    runs = _runs(nets, s, (many,), s.seeds, train_fraction, steps)
+    return Experiment("gromov/attention_curves", runs, Schedule(log=60, every=max(1, steps // 100)))
+
+
+@section.experiment(quick={"train_fraction": 0.7, "steps": 200})
+def attention_heads(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
+    """Fig. 13: nets of attention alone, the same number of parameters split among more or fewer heads."""
+    runs = _runs(NETS, s, s.heads, s.few, train_fraction, steps)
+    return Experiment("gromov/attention_heads", runs, Schedule(log=60, every=max(1, steps // 50)))
+
+
+@section.experiment(quick={"train_fraction": 0.7, "steps": 200})
+def attention_heads_light(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
+    """Fig. 13 again where its weight decay of 2 hides what heads do: two layers with a decay of 1."""
+    runs = _runs({DEEP: (2, "softmax", 1.0)}, s, s.heads, s.few, train_fraction, steps)
+    return Experiment("gromov/attention_heads_light", runs, Schedule(log=60, every=max(1, steps // 50)))
+
+
+# ------------------------------------------------------------------------------------------- what is read off a record
+
+
+def activation_share(record: xr.Dataset, snapshot: int = -1) -> Array:
+    """(run,) median over hidden units of the share of an activation's power in its strongest family of frequencies."""
+    return np.nanmedian(record.activation_share.values, axis=-1)[:, snapshot]
+
+
+def best_of(net: str, record: xr.Dataset) -> Array:
+    """(run,) best test accuracy of one kind of net."""
+    return best(select(record, label=net))
+
+
+def bump(net: str, record: xr.Dataset) -> Array:
+    """(run,) by which share the largest test loss of one kind of net exceeds 1/p, as in the MLP."""
+    return above_silence(select(record, label=net))
+
+
+def lag(net: str, record: xr.Dataset) -> Array:
+    """(run,) steps between 90 % train and 90 % test accuracy of one kind of net."""
+    record = select(record, label=net)
+    return first(record, "test_accuracy", 0.9) - first(record, "train_accuracy", 0.9)
+
+
+def enough_heads(net: str, record: xr.Dataset) -> float:
+    """H*: the fewest heads, at most 32, from which on the median best test accuracy is at least .9, if it is at most .5
+    for a quarter of them and fewer; infinity if there is no such number.
+    """
+    heads, test = sweep(select(record, label=net), "heads", best)
+    middle = median(test, axis=0)
+    for h in heads[heads <= 32]:
+        few = heads <= h / 4
+        if (middle[(heads >= h) & (heads <= 32)] >= 0.9).all() and few.any() and (middle[few] <= 0.5).all():
+            return float(h)
+    return float("inf")
+
+
+def train_with_one(net: str, record: xr.Dataset) -> Array:
+    """(run,) highest train accuracy of the runs with one head; nan if there are none."""
+    return best(select(record, label=net, heads=1), "train_accuracy")
+
+
+# ---------------------------------------------------------------------------------------------------------- claims
+
+section.claim(
+    "fig11",
+    "Fig. 11",
+    "The MLP of a one-layer transformer has periodic activations.",
+    Part("best test accuracy", best, at_least(0.99), percent),
+    Part("share of a unit's strongest frequency family at the end", activation_share, above(0.5), percent),
+    Part("the same at the start", partial(activation_share, snapshot=0), below(0.1), percent),
+    on="transformer",
+    paper="periodic; embeddings need not be sparse in Fourier space",
+)
+
+section.claim(
+    "fig12",
+    "Fig. 12",
+    "Attention alone groks, with the same signatures as the MLP.",
+    *(
+        part
+        for net in (LINEAR, SOFTMAX)
+        for part in (
+            Part(f"{net}: best test accuracy", partial(best_of, net), at_least(0.9), percent),
+            Part(f"{net}: steps from 90 % train to 90 % test accuracy", partial(lag, net), above(0)),
+            Part(f"{net}: largest test loss above 1/p by", partial(bump, net), at_least(0.02), percent),
+        )
+    ),
+    on="attention_curves",
+)
+
+section.claim(
+    "fig13",
+    "Fig. 13",
+    "With the number of parameters fixed, attention alone generalises only if it has enough heads.",
+    *(
+        part
+        for net in NETS
+        for part in (
+            Part(f"{net}: heads H* that suffice, a quarter of them failing", partial(enough_heads, net), REACHED),
+            Part(f"{net}: highest train accuracy with one head", partial(train_with_one, net), below(0.99), percent),
+        )
+    ),
+    on="attention_heads",
+    paper="a jump of test accuracy in all three nets; few heads fail on the training set too",
+)
