@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from grokbook.chapters.gromov.theory.outputs import accuracy, network, random_features
+from grokbook import checks
+from grokbook.chapters.gromov.theory.outputs import accuracy, network
 from grokbook.chapters.gromov.theory.tables import table_accuracy
+from grokbook.chapters.gromov.theory.waves import WAVES
 from grokbook.chapters.gromov.theory.weights import (
     answers,
-    complex_weights,
     cosine_weights,
     draw_phases,
     modular_roots,
+    phases_of,
     product_weights,
 )
 from grokbook.measures import IPR_DEFINITIONS, first_layer_ipr
@@ -118,3 +120,45 @@ def random_features_study(
     dims = ("width", "seed")
     variables = {"train_accuracy": (dims, values[0]), "test_accuracy": (dims, values[1])}
     return xr.Dataset(variables, {"width": list(widths), "seed": list(seeds)})
+
+
+def noise_shares() -> dict[str, float]:
+    """Share of the noise variance 4 / width of an output that each destructive family of `WAVES` holds.
+
+    A wave with a random phase has variance 1/2, so a family has 2 weight**2 / width.
+    """
+    return {name: weight**2 / 2 for name, (weight, _) in WAVES.items() if name != "n + m - q"}
+
+
+def complex_weights(p: int, width: int, *, phases=None, generator=None):
+    """Complex weights that solve n + m, eqs. 20-21 with the phases of eq. 26: (width, 2p) and (p, width).
+
+    Eqs. 23-25 miss a factor 2 in the phases of their first two terms. With angles a and b of the operands the square is
+    4 cos((a - b) / 2)**2 exp(i (a + b)): every neuron adds a wave in n + m - q with a weight that is never negative, so
+    the real part is largest at the right answer whatever the width and the phases. `network` with the factor 1 / (2
+    width) gives outputs that tend to 1 there.
+    """
+    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
+    phi1, phi2, phi3 = phases_of(phases, width, generator)[:, :, None]
+    angle = 2 * np.pi / p * (np.arange(1, width + 1)[:, None] * np.arange(p) % p)  # (width, p)
+    W_in = np.concatenate([np.exp(1j * (angle + phi1)), np.exp(1j * (angle + phi2))], axis=1)
+    return W_in, np.exp(-1j * (angle + phi3)).T
+
+
+def random_features(p: int, width: int, *, train_fraction: float = 0.5, ridge: float = 1e-6, generator=None):
+    """Train and test accuracy on n + m of a frozen normal first layer with the best readout for it (section 5.1).
+
+    Args:
+        train_fraction: share of the pairs, drawn at random, that the readout is fitted to.
+        ridge: penalty on the squared weights, in units where the Gram matrix is Z Z^T / width.
+    """
+    generator = checks.generator(generator)
+    train, test = np.split(generator.permutation(p * p), [min(max(1, round(train_fraction * p * p)), p * p - 1)])
+    W_in = generator.standard_normal((width, 2 * p))
+    Z = (W_in.T[train // p] + W_in.T[p + train % p]) ** 2  # (pair, width)
+    targets = np.eye(p)[answers(p).ravel()[train]]
+    if width <= len(train):
+        readout = np.linalg.solve(Z.T @ Z / width + ridge * np.eye(width), Z.T @ targets)
+    else:  # the same solution through the smaller matrix, one row per training pair
+        readout = Z.T @ np.linalg.solve(Z @ Z.T / width + ridge * np.eye(len(train)), targets)
+    return accuracy(W_in, readout.T, pairs=train), accuracy(W_in, readout.T, pairs=test)

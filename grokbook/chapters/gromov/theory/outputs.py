@@ -1,4 +1,4 @@
-"""The two-layer network on every pair, eqs. 1, 2 and 4, its weights made by hand, at random, or trained."""
+"""The two-layer network on every pair, eqs. 1, 2 and 4, its weights made by hand or trained."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
-from grokbook.chapters.gromov.theory.weights import Function, Seed, answers, cosine_weights, modular_roots
-from grokbook.models.mlp import SCALINGS
+from grokbook.chapters.gromov.theory.weights import Function, answers, cosine_weights, modular_roots
 
 Activation = Callable[[NDArray], NDArray]
 
@@ -130,39 +129,6 @@ def accuracy_against_width(
                 values[a, i, j] = accuracy(W_in, W_out, labels, phi, pairs=sample)
     coords = {"activation": list(activations), "width": list(widths), "seed": list(seeds)}
     return xr.DataArray(values, coords, ("activation", "width", "seed"), name="accuracy")
-
-
-def random_features(
-    p: int, width: int, *, train_fraction: float = 0.5, ridge: float = 1e-6, generator: Seed = None
-) -> tuple[float, float]:
-    """Train and test accuracy on n + m of a frozen normal first layer with the best readout for it (section 5.1).
-
-    Args:
-        train_fraction: share of the pairs, drawn at random, that the readout is fitted to.
-        ridge: penalty on the squared weights, in units where the Gram matrix is Z Z^T / width.
-    """
-    generator = checks.generator(generator)
-    train, test = np.split(generator.permutation(p * p), [min(max(1, round(train_fraction * p * p)), p * p - 1)])
-    W_in = generator.standard_normal((width, 2 * p))
-    Z = (W_in.T[train // p] + W_in.T[p + train % p]) ** 2  # (pair, width)
-    targets = np.eye(p)[answers(p).ravel()[train]]
-    if width <= len(train):
-        readout = np.linalg.solve(Z.T @ Z / width + ridge * np.eye(width), Z.T @ targets)
-    else:  # the same solution through the smaller matrix, one row per training pair
-        readout = Z.T @ np.linalg.solve(Z @ Z.T / width + ridge * np.eye(len(train)), targets)
-    return accuracy(W_in, readout.T, pairs=train), accuracy(W_in, readout.T, pairs=test)
-
-
-def trained_weights(record: xr.Dataset, run: int = 0, snapshot: int = -1) -> tuple[NDArray, NDArray]:
-    """``W_in`` (width, 2p) and ``W_out`` (p, width) of a run at one of its snapshots."""
-    one = record.isel(run=run, snapshot=snapshot)
-    return one.W_in.values.astype(float), one.W_out.values.astype(float)
-
-
-def trained_outputs(record: xr.Dataset, run: int = 0, snapshot: int = -1) -> NDArray:
-    """(p, p, p) what the network of a snapshot answers to every pair, answer last."""
-    W_in, W_out = (layer.astype(np.float32) for layer in trained_weights(record, run, snapshot))
-    return network(W_in, W_out, factor=SCALINGS[str(record.scaling.values[run])](*W_out.shape)[0])
 
 
 def _outputs(

@@ -1,4 +1,4 @@
-"""What is read off a table of outputs (p, p, p) or a map (p, p) over all pairs that is at hand."""
+"""What is read off a table of outputs (p, p, p) that is at hand."""
 
 from __future__ import annotations
 
@@ -36,14 +36,3 @@ def offset_profile(outputs: NDArray) -> tuple[NDArray, NDArray]:
     n, m, r = np.ogrid[:p, :p, :p]
     by_offset = outputs[n, m, (n + m + r) % p].reshape(-1, p)
     return by_offset.mean(0), by_offset.std(0)
-
-
-def hidden_map(row: NDArray) -> NDArray:
-    """(p, p) preactivation, for every pair, of the hidden unit whose row of ``W_in`` this is, (2p,)."""
-    first, second = np.split(row, 2)
-    return first[:, None] + second
-
-
-def fourier_image(values: NDArray) -> NDArray:
-    """(p, p) modulus of a map's two-dimensional transform, mean left out, zero frequency in the middle."""
-    return np.fft.fftshift(np.abs(np.fft.fft2(values - values.mean())))

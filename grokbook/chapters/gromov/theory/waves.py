@@ -48,19 +48,6 @@ def wave_families(p: int, phases: ArrayLike) -> dict[str, NDArray[np.float64]]:
     return families
 
 
-def analytic_outputs(p: int, phases: ArrayLike) -> NDArray[np.float64]:
-    """(p, p, p) outputs of the analytic network, from its waves: much quicker than its hidden layer."""
-    return np.sum(list(wave_families(p, phases).values()), axis=0)
-
-
-def noise_shares() -> dict[str, float]:
-    """Share of the noise variance 4 / width of an output that each destructive family of `WAVES` holds.
-
-    A wave with a random phase has variance 1/2, so a family has 2 weight**2 / width.
-    """
-    return {name: weight**2 / 2 for name, (weight, _) in WAVES.items() if name != "n + m - q"}
-
-
 def expected_mse(p: int, width: int) -> float:
     """Mean squared error of the analytic solution of n + m, averaged over phases.
 
@@ -80,8 +67,9 @@ def expected_line_shares(p: int, width: int) -> dict[str, float]:
     For odd p, as ratios of powers averaged over phases. The sum line holds the delta function and the waves in
     n + m + q; neurons of frequency 0 are constant and left out.
     """
-    copies, shares = _copies(p, width), noise_shares()
-    noise = 4 * (width - copies[0]) / width**2
+    copies = _copies(p, width)
+    noise = 4 * (width - copies[0]) / width**2  # of which a family has half of its squared weight
+    shares = {name: weight**2 / 2 for name, (weight, _) in WAVES.items()}
     lines = {
         "n + m": _constructive_power(copies) - (copies[0] / width) ** 2 + shares["n + m + q"] * noise,
         "n - m": (shares["n - m - q"] + shares["n - m + q"]) * noise,

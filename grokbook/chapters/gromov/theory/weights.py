@@ -1,4 +1,4 @@
-"""Weights that solve a task without training, eqs. 6, 7, 12, 18 and 19: sums of functions, complex ones, products."""
+"""Weights that solve a task without training, eqs. 6, 7, 12, 18 and 19: functions of sums, and products."""
 
 from __future__ import annotations
 
@@ -97,21 +97,6 @@ def answers(
     """The table of the task, eqs. 17 and 19: (p, p) with entry (n, m) being F(f1(n) + f2(m)) mod p."""
     total = (_table("f1", f1, p)[:, None] + _table("f2", f2, p)) % p
     return total if F is None else _table("F", F, p)[total]
-
-
-def complex_weights(p: int, width: int, *, phases: ArrayLike | None = None, generator: Seed = None) -> tuple[Any, Any]:
-    """Complex weights that solve n + m, eqs. 20-21 with the phases of eq. 26: (width, 2p) and (p, width).
-
-    Eqs. 23-25 miss a factor 2 in the phases of their first two terms. With angles a and b of the operands the square is
-    4 cos((a - b) / 2)**2 exp(i (a + b)): every neuron adds a wave in n + m - q with a weight that is never negative, so
-    the real part is largest at the right answer whatever the width and the phases. `network` with the factor 1 / (2
-    width) gives outputs that tend to 1 there.
-    """
-    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
-    phi1, phi2, phi3 = phases_of(phases, width, generator)[:, :, None]
-    angle = 2 * np.pi / p * (np.arange(1, width + 1)[:, None] * np.arange(p) % p)  # (width, p)
-    W_in = np.concatenate([np.exp(1j * (angle + phi1)), np.exp(1j * (angle + phi2))], axis=1)
-    return W_in, np.exp(-1j * (angle + phi3)).T
 
 
 def discrete_logarithms(p: int) -> NDArray[np.int64]:
