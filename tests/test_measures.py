@@ -335,7 +335,7 @@ def test_gaps_come_out_the_same_in_small_blocks(monkeypatch):
     embeddings = np.random.default_rng(0).standard_normal((5, 8, 3))
     whole = measures.parallelogram_gaps(embeddings)
     for block in (1, 30, 250):
-        monkeypatch.setattr(measures, "BLOCK", block)
+        monkeypatch.setattr(measures.parallelograms, "BLOCK", block)
         np.testing.assert_array_equal(measures.parallelogram_gaps(embeddings), whole)
 
 

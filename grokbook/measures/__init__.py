@@ -1,0 +1,99 @@
+"""What one measures on learning curves and on weights: plain functions of numpy arrays.
+
+Everything is computed in double precision and vectorised over leading axes, so that a record's ``(run, snapshot, ...)``
+needs no loop. The Fourier transforms use ``exp(-2 pi i k n / p)``; powers are one-sided, ``k = 0 .. p // 2``.
+"""
+
+from grokbook.measures.angles import (
+    circular_mean,
+    circular_sd,
+    resultant_length,
+)
+from grokbook.measures.curves import (
+    first_step,
+    last_value,
+    median,
+    never_median,
+    or_never,
+    ranks,
+)
+from grokbook.measures.fourier import (
+    IPR_DEFINITIONS,
+    PhaseResiduals,
+    Ring,
+    first_layer_ipr,
+    fourier_power,
+    frequency_family_share,
+    inverse_participation_ratio,
+    line_shares,
+    phase_residuals,
+    ring_share,
+    single_frequency_share,
+)
+from grokbook.measures.med import (
+    MED_FORMS,
+    embedding_blocks,
+    main_embedding_difference,
+    med_controls,
+    permuted_embedding_difference,
+    published_med,
+)
+from grokbook.measures.norms import (
+    effective_dimension,
+    embedding_norm,
+    weight_norm,
+)
+from grokbook.measures.parallelograms import (
+    METRICS,
+    REDUCTIONS,
+    Sums,
+    group_parallelogram_gaps,
+    group_representation_quality_index,
+    modular_representation_quality_index,
+    parallelogram_gaps,
+    representation_quality_index,
+    standardised,
+    sums_of,
+)
+
+__all__ = [
+    "IPR_DEFINITIONS",
+    "MED_FORMS",
+    "METRICS",
+    "REDUCTIONS",
+    "PhaseResiduals",
+    "Ring",
+    "Sums",
+    "circular_mean",
+    "circular_sd",
+    "effective_dimension",
+    "embedding_blocks",
+    "embedding_norm",
+    "first_layer_ipr",
+    "first_step",
+    "fourier_power",
+    "frequency_family_share",
+    "group_parallelogram_gaps",
+    "group_representation_quality_index",
+    "inverse_participation_ratio",
+    "last_value",
+    "line_shares",
+    "main_embedding_difference",
+    "med_controls",
+    "median",
+    "modular_representation_quality_index",
+    "never_median",
+    "or_never",
+    "parallelogram_gaps",
+    "permuted_embedding_difference",
+    "phase_residuals",
+    "published_med",
+    "ranks",
+    "representation_quality_index",
+    "resultant_length",
+    "ring_share",
+    "single_frequency_share",
+    "standardised",
+    "sums_of",
+    "weight_norm",
+]

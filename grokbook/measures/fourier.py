@@ -1,0 +1,251 @@
+"""Periodicity of weights and of maps over the table of all pairs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook.measures.common import Array, as_embedding, ratio
+
+
+def fourier_power(weights: ArrayLike) -> Array:
+    """The one-sided Fourier power of each row: (..., p) -> (..., p // 2 + 1)."""
+    return np.square(np.abs(np.fft.rfft(np.asarray(weights, float), axis=-1)))
+
+
+def inverse_participation_ratio(power: ArrayLike) -> Array:
+    """How concentrated a spectrum is: sum(power**2) / sum(power)**2.
+
+    Args:
+        power: (..., n) non-negative Fourier power of one neuron per row.
+
+    Returns:
+        (...), between 1/n (flat) and 1 (a single frequency); nan where the power is all zero.
+
+    Reference: Gromov (2023), eq. 28 with r = 2.
+    """
+    power = np.asarray(power, float)
+    return ratio(np.square(power).sum(-1), np.square(power.sum(-1)))
+
+
+def single_frequency_share(weights: ArrayLike) -> Array:
+    """The share of a row's power that its strongest wave holds: (..., p) -> (...).
+
+    The mean of the row counts in the total but is no wave, so a constant row has share 0; a row of zeros has
+    nan.
+    """
+    power = fourier_power(weights)
+    return ratio(power[..., 1:].max(-1), power.sum(-1))
+
+
+def _one_sided(rows: Array) -> Array:
+    return fourier_power(rows)
+
+
+def _two_sided(rows: Array) -> Array:
+    return np.square(np.abs(np.fft.fft(rows, axis=-1)))
+
+
+def _real_basis(rows: Array) -> Array:
+    """Power along the orthonormal cosines and sines, which keep apart what a complex modulus adds up."""
+    wave, n = np.fft.rfft(rows, axis=-1), rows.shape[-1]
+    weight = np.full(wave.shape[-1], 2.0)  # a frequency and its negative
+    weight[0] = 1.0
+    if n % 2 == 0:
+        weight[-1] = 1.0
+    return np.concatenate([weight * wave.real**2, weight * wave.imag**2], axis=-1) / n
+
+
+#: Readings of eq. 28: name -> (transform each half of length p? else the row of length 2p, the power).
+IPR_DEFINITIONS = {
+    "one-sided, per half": (True, _one_sided),
+    "two-sided, per half": (True, _two_sided),
+    "real basis, per half": (True, _real_basis),
+    "one-sided, whole row": (False, _one_sided),
+    "two-sided, whole row": (False, _two_sided),
+}
+
+
+def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") -> Array:
+    """The inverse participation ratio of a first layer, averaged over its neurons.
+
+    Gromov (2023), eqs. 28-29 with r = 2, leaves the transform open; `IPR_DEFINITIONS` are its readings, which
+    give different numbers for the same weights. The default transforms the two halves (first and second
+    operand) apart, keeps the frequencies 0 to p // 2 with zero among them, and averages over both halves: a
+    neuron made of one wave per half then has exactly 1, and Gaussian weights about 2 / (p // 2 + 1), which is
+    0.040 at p = 97.
+
+    Args:
+        W_in: (..., width, 2p) first-layer weights.
+        definition: a key of `IPR_DEFINITIONS`.
+
+    Returns:
+        (...), between 0 and 1; nan where a neuron is all zero.
+
+    Raises:
+        ValueError: there is no such definition.
+    """
+    if definition not in IPR_DEFINITIONS:
+        raise ValueError(f"definition must be one of {', '.join(map(repr, IPR_DEFINITIONS))}, got {definition!r}")
+    per_half, power = IPR_DEFINITIONS[definition]
+    rows = _halves(W_in) if per_half else np.asarray(W_in, float)[..., None, :]  # (..., width, 2 or 1, n)
+    return inverse_participation_ratio(power(rows)).mean((-2, -1))
+
+
+class PhaseResiduals(NamedTuple):
+    """Phases of the waves in each neuron's weights, in radians, and how far they miss eq. 12."""
+
+    phi1: Array  #: (..., width) phase in the first operand
+    phi2: Array  #: (..., width) phase in the second operand
+    phi3: Array  #: (..., width) phase in the answer
+    residual: Array  #: (..., width) phi1 + phi2 - phi3, wrapped to (-pi, pi]
+    frequency: NDArray[np.int64]  #: (..., width) the neuron's frequency, 0 where it has no wave (phases are nan there)
+
+
+def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
+    """How well each neuron obeys phi1 + phi2 = phi3, Gromov (2023), eq. 12 and figure 3.
+
+    A neuron's frequency is where the normalised powers of its three rows, added up, are largest; its phases
+    are the arguments of the Fourier coefficients there. With the signs of eqs. 6-7 all three enter alike.
+    Frequency zero and, for even p, p / 2 are left out: their coefficients are real and have no phase.
+
+    Args:
+        W_in: (..., width, 2p) first-layer weights.
+        W_out: (..., p, width) readout weights.
+
+    Raises:
+        ValueError: the shapes do not belong together.
+    """
+    halves, out = (
+        _halves(W_in),
+        np.swapaxes(np.asarray(W_out, float), -1, -2),
+    )  # (..., width, 2, p), (..., width, p)
+    p = halves.shape[-1]
+    if out.shape != (*halves.shape[:-2], p):
+        raise ValueError(
+            f"W_out must have shape (..., p, width) to match W_in (..., width, 2p), "
+            f"got W_out {np.shape(W_out)} and W_in {np.shape(W_in)}"
+        )
+    rows = np.concatenate([halves, out[..., None, :]], axis=-2)  # (..., width, 3, p)
+    waves = np.fft.rfft(rows, axis=-1)
+    power = np.square(np.abs(waves))
+    candidates = slice(1, (p + 1) // 2)
+    if p < 3:  # no frequency between 0 and p / 2
+        nothing = np.full(halves.shape[:-2], np.nan)
+        return PhaseResiduals(nothing, nothing, nothing, nothing, np.zeros(nothing.shape, np.int64))
+
+    share = ratio(power, power.sum(-1, keepdims=True))[..., candidates].sum(-2)  # (..., width, frequency)
+    share = np.nan_to_num(share)
+    frequency = share.argmax(-1) + 1  # (..., width)
+    phases = np.angle(np.take_along_axis(waves, frequency[..., None, None], -1))[..., 0]  # (..., width, 3)
+    no_wave = share.max(-1) < 1e-12  # only rounding is left
+    phases = np.where(no_wave[..., None], np.nan, phases)
+    phi1, phi2, phi3 = np.moveaxis(phases, -1, 0)
+    residual = np.angle(np.exp(1j * (phi1 + phi2 - phi3)))
+    return PhaseResiduals(phi1, phi2, phi3, residual, np.where(no_wave, 0, frequency))
+
+
+def _halves(W_in: ArrayLike) -> Array:
+    """(..., width, 2p) -> (..., width, 2, p): the weights of the first and of the second operand."""
+    W_in = np.asarray(W_in, float)
+    if W_in.ndim < 2 or W_in.shape[-1] % 2:
+        raise ValueError(f"W_in must have shape (..., width, 2p), got {W_in.shape}")
+    return W_in.reshape(*W_in.shape[:-1], 2, W_in.shape[-1] // 2)
+
+
+def line_shares(maps: ArrayLike) -> dict[str, Array]:
+    """Which of the waves of eq. 11 a map over (n, m) is made of, Gromov (2023), figure 2.
+
+    A wave in n + m lives on the diagonal a = b of the two-dimensional Fourier image, a wave in n - m on a =
+    -b, one in 2n on b = 0 and one in 2m on a = 0. For even p a wave in 2n has even frequencies only, so odd
+    ones count as rest; and at a = b = p / 2 waves in n + m and n - m are the same function: each line gets
+    half of that cell.
+
+    Args:
+        maps: (..., p, p) one value per pair, first axis n.
+
+    Returns:
+        name -> (...) share of the power without its mean; the names are "n + m", "n - m", "2n", "2m" and
+        "rest", the shares add up to 1 (nan for a constant map).
+
+    Raises:
+        ValueError: the last two axes differ.
+    """
+    maps = np.asarray(maps, float)
+    p = maps.shape[-1]
+    if maps.ndim < 2 or maps.shape[-2] != p:
+        raise ValueError(f"maps must have shape (..., p, p), got {maps.shape}")
+    power = np.square(np.abs(np.fft.fft2(maps - maps.mean((-2, -1), keepdims=True))))
+    power[..., 0, 0] = 0.0
+    a = np.arange(p)
+    total = power.sum((-2, -1))
+    shared = power[..., p // 2, p // 2] / 2 if p % 2 == 0 else np.zeros(maps.shape[:-2])
+    wave = slice(None, None, 1 if p % 2 else 2)  # frequencies that a wave in 2n can have; the zero one holds no power
+    lines = {
+        "n + m": power[..., a, a].sum(-1) - shared,
+        "n - m": power[..., a, -a].sum(-1) - shared,
+        "2n": power[..., wave, 0].sum(-1),
+        "2m": power[..., 0, wave].sum(-1),
+    }
+    shares = {name: ratio(line, total) for name, line in lines.items()}
+    return shares | {"rest": 1.0 - np.sum(list(shares.values()), axis=0)}
+
+
+def frequency_family_share(maps: ArrayLike, harmonics: int = 1) -> Array:
+    """The share of a map's power held by one frequency in n and m together: (..., p, p) -> (...).
+
+    The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k, ..., +-harmonics k;
+    the share is that of the strongest family, with the mean of the map left out (nan for a constant map).
+
+    Raises:
+        ValueError: the last two axes differ.
+    """
+    maps = np.asarray(maps, float)
+    p = maps.shape[-1]
+    if maps.ndim < 2 or maps.shape[-2] != p:
+        raise ValueError(f"maps must have shape (..., p, p), got {maps.shape}")
+    power = np.square(np.abs(np.fft.fft2(maps - maps.mean((-2, -1), keepdims=True))))
+    power[..., 0, 0] = 0.0
+    families = []
+    for k in range(1, p // 2 + 1):
+        members = sorted({multiple * k % p for multiple in range(-harmonics, harmonics + 1)})
+        families.append(power[..., members, :][..., members].sum((-2, -1)))
+    return ratio(np.max(families, axis=0), power.sum((-2, -1)))
+
+
+class Ring(NamedTuple):
+    """How much of a plane of embeddings is one wave around a circle."""
+
+    share: Array  #: (...) share of the variance, from 0 to 1
+    frequency: NDArray[np.int64]  #: (...) the winding number 1 .. (p - 1) // 2 that has it
+
+
+def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
+    """The share of the variance of p points that cosine and sine of 2 pi f k / p explain, at the best f.
+
+    Args:
+        plane: (..., p, d) coordinates of the symbols in order, usually d = 2 principal components.
+        frequency: look at this winding number only.
+
+    Returns:
+        The share and its winding number: a circle traversed evenly has 1, a random plane 2 / (p - 1) on average at a
+        given f. nan where all points coincide.
+
+    Raises:
+        ValueError: no such frequency at this p.
+    """
+    plane = as_embedding(plane, "(..., p, d)", 2)
+    p = plane.shape[-2]
+    power = np.square(np.abs(np.fft.rfft(plane - plane.mean(-2, keepdims=True), axis=-2))).sum(-1)
+    power = power[..., 1 : (p + 1) // 2] * 2 / p  # a frequency and its negative; (..., f)
+    total = np.square(plane - plane.mean(-2, keepdims=True)).sum((-2, -1))
+    if frequency is None:
+        best = power.argmax(-1)
+    elif 1 <= frequency <= power.shape[-1]:
+        best = np.full(power.shape[:-1], frequency - 1)
+    else:
+        raise ValueError(f"frequency must be from 1 to {power.shape[-1]} for p = {p}, got {frequency}")
+    share = np.take_along_axis(power, best[..., None], -1)[..., 0]
+    return Ring(ratio(share, total), best + 1)

@@ -1,0 +1,239 @@
+"""The structure of embeddings that answer by adding: parallelograms, and the share of them that close."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+from grokbook.measures.common import Array, as_embedding
+
+
+class Sums(NamedTuple):
+    """The samples of an operation, and the couples of samples that have the same answer."""
+
+    pairs: NDArray[np.int64]  #: (sample, 2) operands
+    couples: NDArray[np.int64]  #: (parallelogram, 2) indices a < b into the samples, equal answers
+
+
+def sums_of(p: int, *, modular: bool = False) -> Sums:
+    """All samples i <= j of addition on 0 .. p - 1 and the permissible parallelograms among them.
+
+    A parallelogram is an unordered couple of two different unordered pairs with one sum, so (i, j, i, j) is none
+    but the degenerate i + n = 2 j is one. Sums are integers, or residues mod p with ``modular``.
+    """
+    pairs, couples = _addition(int(p), bool(modular))
+    return Sums(pairs.copy(), couples.copy())  # the cached ones are shared
+
+
+@cache
+def _addition(p: int, modular: bool) -> Sums:
+    pairs = np.stack(np.triu_indices(p), axis=-1)
+    answers = pairs.sum(-1) % p if modular else pairs.sum(-1)
+    return Sums(pairs, _couples(answers))
+
+
+def _couples(answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    classes = (np.flatnonzero(answers == answer) for answer in np.unique(answers))
+    blocks = [members[np.stack(np.triu_indices(len(members), 1), axis=-1)] for members in classes]
+    couples = np.concatenate(blocks)
+    return couples[np.lexsort(couples.T[::-1])]
+
+
+def standardised(embedding: ArrayLike, ddof: int = 1) -> Array:
+    """Each dimension of (..., p, d) embeddings with mean zero and standard deviation one over the p symbols.
+
+    ``ddof=1`` divides the variance by p - 1, ``ddof=0`` by p: the sum of squares of a dimension is then p - 1 or p.
+    The text of Liu et al. (2022), section 3.2, prints a variance where this standard deviation is meant. A
+    dimension without spread becomes zero.
+    """
+    embedding = np.asarray(embedding, float)
+    centred = embedding - embedding.mean(-2, keepdims=True)
+    spread = centred.std(-2, ddof=ddof, keepdims=True)
+    flat = spread <= 1e-14 * np.abs(embedding).max(-2, keepdims=True)  # only rounding is left
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
+
+
+#: How the differences of d components become one gap: the Euclidean norm, or that divided by the root of d.
+REDUCTIONS = ("mean", "sum")
+
+#: How two sums are compared in the modular form: as vectors, or as axes through the origin.
+METRICS = ("vector", "axis")
+
+BLOCK = 1 << 20  # differences held at once: 8 MB
+
+
+def parallelogram_gaps(
+    embedding: ArrayLike,
+    *,
+    normalise: bool = True,
+    reduce: str = "mean",
+    modular: bool = False,
+    metric: str = "vector",
+) -> Array:
+    """How far each permissible parallelogram is from closing: |E_i + E_j - E_m - E_n|.
+
+    Args:
+        embedding: (..., p, d) one vector per symbol.
+        normalise, reduce: as in `representation_quality_index`.
+        modular, metric: as in `modular_representation_quality_index`.
+
+    Returns:
+        (..., parallelogram), in the order of ``sums_of(p, modular=modular).couples``.
+    """
+    embedding = as_embedding(embedding, "(..., p, d)", 2)
+    checks.one_of("reduce", reduce, REDUCTIONS)
+    checks.one_of("metric", metric, METRICS)
+    pairs, couples = _addition(embedding.shape[-2], bool(modular))
+    embedding = standardised(embedding) if normalise else embedding
+    sums = embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :]  # (..., sample, d)
+    if metric == "axis":
+        length = np.linalg.norm(sums, axis=-1, keepdims=True)
+        sums = np.where(length <= 1e-9 * length.max(-2, keepdims=True), 0.0, sums)  # rounding has no direction
+    return _gaps(sums, couples, reduce, metric)
+
+
+def representation_quality_index(
+    embedding: ArrayLike, delta: float = 0.1, *, normalise: bool = True, reduce: str = "mean"
+) -> Array:
+    """The share of the permissible parallelograms that close within delta, for addition without modulus.
+
+    The defaults are those of the authors' code: dimensions standardised with the sample standard deviation, and
+    the mean square over dimensions at most 0.01. Equation 2 as printed is ``reduce="sum"`` without ``normalise``.
+
+    Args:
+        embedding: (..., p, d) one vector per symbol.
+        delta: the largest gap of a parallelogram, a length (not squared); 0 asks for equality but for rounding.
+        normalise: standardise every dimension first, see `standardised`.
+        reduce: "mean" takes the root mean square over dimensions, "sum" the Euclidean norm.
+
+    Returns:
+        (...), from 0 to 1: a line E_k = a + k b has 1. nan where an embedding is not finite.
+
+    Reference: Liu et al. (2022), eqs. 1-3.
+    """
+    gaps = parallelogram_gaps(embedding, normalise=normalise, reduce=reduce)
+    return _share_within(gaps, delta)
+
+
+def modular_representation_quality_index(
+    embedding: ArrayLike,
+    delta: float = 0.1,
+    *,
+    normalise: bool = True,
+    reduce: str = "mean",
+    metric: str = "vector",
+) -> Array:
+    """The representation quality index with sums taken mod p.
+
+    With vectors the index of Z_p cannot be 1 unless all embeddings coincide: a closed set of modular parallelograms
+    is a homomorphism from Z_p to the vectors. A circle makes sums of one residue lie on one axis through the
+    origin, at different distances, which a decoder with slices for classes reads. ``metric="axis"`` therefore
+    takes the sine of the angle between the two lines as the gap; a sum of zero lies on every axis. In one dimension
+    there is only one axis and the index says nothing.
+
+    Args:
+        embedding: (..., p, d); other arguments as in `representation_quality_index`.
+        metric: one of `METRICS`; ``reduce`` is idle for "axis".
+
+    Returns:
+        (...), from 0 to 1; with axes, a circle (of any winding number prime to p) has 1.
+
+    Reference: the generalisation that Liu et al. (2022), section 3.2 (limitations), ask for.
+    """
+    gaps = parallelogram_gaps(embedding, normalise=normalise, reduce=reduce, modular=True, metric=metric)
+    return _share_within(gaps, delta)
+
+
+def group_parallelogram_gaps(
+    embedding: ArrayLike, table: ArrayLike, *, normalise: bool = True, reduce: str = "mean"
+) -> Array:
+    """How far each couple of products with one answer is from agreeing: ||E_a E_b - E_c E_d||.
+
+    Returns:
+        (..., parallelogram): couples of ordered pairs, row a * n + b, in lexicographic order.
+
+    Raises:
+        ValueError: the table is not one of the matrices' indices.
+    """
+    embedding = as_embedding(embedding, "(..., element, k, k)", 3)
+    table = np.asarray(table)
+    n, k = embedding.shape[-3], embedding.shape[-1]
+    if embedding.shape[-2] != k or table.shape != (n, n):
+        raise ValueError(f"embedding must be (..., n, k, k) and table (n, n), got {embedding.shape} and {table.shape}")
+    checks.one_of("reduce", reduce, REDUCTIONS)
+    if normalise:
+        size = np.sqrt(np.square(embedding).mean((-3, -2, -1), keepdims=True))
+        embedding = embedding / np.where(size > 0, size, 1.0)
+    products = embedding[..., :, None, :, :] @ embedding[..., None, :, :, :]  # (..., n, n, k, k)
+    products = products.reshape(*embedding.shape[:-3], n * n, k * k)
+    return _gaps(products, _couples(table.ravel()), reduce, "vector")
+
+
+def group_representation_quality_index(
+    embedding: ArrayLike,
+    table: ArrayLike,
+    delta: float = 0.5**0.5,
+    *,
+    normalise: bool = True,
+    reduce: str = "mean",
+) -> Array:
+    """The share of couples of equal products a b = c d for which E_a E_b and E_c E_d agree within delta.
+
+    Args:
+        embedding: (..., element, k, k) one matrix per group element.
+        table: (element, element) the index of each product.
+        delta: the largest gap, a length; the default is the authors' bound 0.5 on the mean squared difference. The
+            paper bounds the squared Frobenius norm instead: ``reduce="sum"`` and the root of its delta.
+        normalise: divide all matrices by their common root mean square.
+
+    Returns:
+        (...), from 0 to 1: a representation of the group has 1. nan where an embedding is not finite.
+
+    Reference: Liu et al. (2022), appendix H.
+    """
+    gaps = group_parallelogram_gaps(embedding, table, normalise=normalise, reduce=reduce)
+    return _share_within(gaps, delta)
+
+
+def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str, metric: str) -> Array:
+    """(..., sample, d) -> (..., couple), a block of couples and of leading axes at a time; rounding counts as zero."""
+    lead, d = sums.shape[:-2], sums.shape[-1]
+    flat = sums.reshape(-1, *sums.shape[-2:])
+    gaps = np.empty((len(flat), len(couples)))
+    wide = max(1, min(len(couples), BLOCK // max(d, 1)))
+    tall = max(1, BLOCK // (wide * max(d, 1)))
+    for top in range(0, len(flat), tall):
+        rows = flat[top : top + tall]
+        for left in range(0, len(couples), wide):
+            a, b = couples[left : left + wide].T
+            block = _axis_gap if metric == "axis" else _vector_gap
+            gaps[top : top + tall, left : left + wide] = block(rows[:, a], rows[:, b])
+    rounding = 1e-12 * (np.abs(flat).max((-2, -1)) if metric == "vector" else np.ones(len(flat)))
+    gaps[gaps <= np.where(np.isfinite(rounding), rounding, 0.0)[:, None]] = 0.0
+    if metric == "vector" and reduce == "mean":
+        gaps /= np.sqrt(max(d, 1))
+    return gaps.reshape(*lead, len(couples))
+
+
+def _vector_gap(one: Array, other: Array) -> Array:
+    return np.linalg.norm(one - other, axis=-1)
+
+
+def _axis_gap(one: Array, other: Array) -> Array:
+    """The sine of the angle between two lines; zero where a vector is zero."""
+    one, other = (vector / np.linalg.norm(vector, axis=-1, keepdims=True).clip(1e-300) for vector in (one, other))
+    sine = np.linalg.norm(one - (one * other).sum(-1, keepdims=True) * other, axis=-1)
+    return np.where(other.any(-1), sine, 0.0)
+
+
+def _share_within(gaps: Array, delta: float) -> Array:
+    """(..., parallelogram) gaps -> (...)."""
+    if not delta >= 0:
+        raise ValueError(f"delta must be at least 0, got {delta}")
+    if not gaps.shape[-1]:
+        raise ValueError("there is no parallelogram among so few symbols: p must be at least 3")
+    return np.where(np.isfinite(gaps).all(-1), (gaps <= delta).mean(-1), np.nan)
