@@ -146,12 +146,11 @@ def test_evaluation_in_blocks_is_evaluation(monkeypatch, normed):
     model = TwoLayerMLP(11, 24, "standard", "gelu", batch_norm=normed)
     runs = [Run(ModularTask(11, "n + m", 0.6), model, AdamW(0.01), 5, seed) for seed in range(3)]
     stack = state.State.start(runs, CPU, torch.float64)
-    keep = ("weight_norm", "correct")
-    whole, maps = stack.measure(keep), stack.measured().activations()
+    whole, maps = stack.measure(()), stack.measured().activations()
     monkeypatch.setitem(state.FLOATS_AT_ONCE, "cpu", 3 * 48 * 7)  # seven rows
     assert stack._at_once() == (121 if normed else 7)  # samples that meet are not parted
     np.testing.assert_allclose(stack.measured().activations(), maps, rtol=1e-12)
-    for name, values in stack.measure(keep).items():
+    for name, values in stack.measure(()).items():
         np.testing.assert_allclose(values, whole[name], rtol=1e-12, err_msg=name)
 
 
@@ -187,6 +186,13 @@ def test_noisy_labels_are_trained_on_and_the_test_is_against_the_table(loss, bat
             right = (outputs.argmax(-1) == labels)[where]
             assert at_end["accuracy"] == pytest.approx(float(right.double().mean()))
     assert not np.allclose(record.train_loss[0], record.train_loss[1])
+
+
+def test_what_measures_call_correct_is_against_the_table():
+    runs = [Run(Noisy(11, "n + m", 0.6, wrong), MODEL, AdamW(0.01), 1, 3) for wrong in (0, 30)]
+    measured = state.State.start(runs, CPU, torch.float64).measured()
+    right = measured.outputs().argmax(-1) == runs[0].task.table()[1]
+    assert measured.correct().tolist() == right.tolist()
 
 
 def plainly(run):

@@ -17,7 +17,7 @@ BOTH = (("train_accuracy", 0.6), ("test_accuracy", 0.3))
 def experiment(watch, schedule, steps=200, batch_size=None):
     task, model = AdditionTask(6, 15, 5), AdditionDecoder(6, hidden=(16, 16), outputs=5)
     runs = [Run(task, model, OPTIMIZER, steps, seed, "mse", batch_size) for seed in range(4)]
-    return Experiment("test/watch", tuple(runs), schedule, ("rqi",), watch=watch, snapshots=(-1,), keep=("W_E",))
+    return Experiment("liu/watch", tuple(runs), schedule, ("rqi",), watch=watch, snapshots=(-1,), keep=("W_E",))
 
 
 def test_watched_steps_are_the_first_of_the_full_curve():

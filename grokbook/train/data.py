@@ -32,6 +32,7 @@ class Data:
     Attributes:
         task: of the first member, which may compose inputs from rows.
         table: (rows, ...), once for all; members hold no copies of it.
+        answers: (rows,) the table's labels.
         labels: (M, rows), in training rows what the member is trained on, elsewhere the table's.
         in_train: (M, rows).
         targets: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors.
@@ -42,6 +43,7 @@ class Data:
     task: Any
     dtype: torch.dtype
     table: Tensor
+    answers: Tensor
     labels: Tensor
     in_train: Tensor
     targets: Tensor | None
@@ -65,11 +67,12 @@ class Data:
         of_labels: list[Any] = [optional(run.task, "targets")(run.seed) for run in runs]
 
         def on_device(array: NDArray[Any]) -> Tensor:
-            found = torch.from_numpy(array).to(device)
+            found = torch.tensor(array, device=device)  # a copy: tables are kept and shared
             return found.to(dtype) if found.is_floating_point() else found
 
         targets = None if of_labels[0] is None else on_device(np.stack(of_labels))
-        data = cls(task, dtype, on_device(table), on_device(np.stack(labels)), on_device(np.stack(masks)), targets)
+        own = on_device(np.stack(labels)), on_device(np.stack(masks)), targets
+        data = cls(task, dtype, on_device(table), on_device(answers), *own)
         if runs[0].batch_size is None:
             taken = data.training_rows()
             rows = np.zeros((len(runs), max(map(len, taken))), np.int64)
@@ -108,7 +111,8 @@ class Data:
 
         whole = None if self.whole is None else Batch(*map(kept, self.whole))
         labels, in_train, targets = (kept(value) for value in (self.labels, self.in_train, self.targets))
-        return Data(self.task, self.dtype, self.table, labels, in_train, targets, whole, kept(self.wanted))
+        own = labels, in_train, targets, whole, kept(self.wanted)
+        return Data(self.task, self.dtype, self.table, self.answers, *own)
 
 
 def sample_losses(outputs: Tensor, labels: Tensor, loss: str, targets: Tensor | None = None) -> Tensor:

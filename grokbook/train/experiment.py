@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.optim import Optimizer, kind
+from grokbook.train import monitor
 from grokbook.train.contract import optional
 
 # Raised when the engine's own arithmetic changes; a task, model or optimizer carries its own version.
@@ -131,12 +132,12 @@ class Experiment:
         name: ``"chapter/experiment"``, also the path of its record below ``results/``.
         runs: the members.
         schedule: when losses, accuracies and ``measures`` are taken.
-        measures: names from ``grokbook.train.monitor.MEASURES``, besides losses and accuracies.
+        measures: names of measures, general ones or the chapter's (see ``monitor``), besides losses and accuracies.
         stop: when a member may leave early.
         snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
             ``"activation[i]"`` or ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the
-            table), or a name from ``MEASURES``.
+            table), or a measure.
         watch: which thresholds are watched between measurements.
         precision: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and
             to bfloat16 on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.
@@ -163,7 +164,9 @@ class Experiment:
     @property
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain JSON data."""
-        return {"engine": ENGINE_VERSION, **describe(self, skip=("name",))}
+        raised = monitor.versions(self.name, (*self.measures, *self.keep))
+        versions = {"measure_versions": raised} if raised else {}
+        return {"engine": ENGINE_VERSION, **describe(self, skip=("name",)), **versions}
 
     @property
     def hash(self) -> str:

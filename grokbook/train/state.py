@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from grokbook.lazy import torch
 from grokbook.optim import Stepper, stepper
 from grokbook.streams import HostMasks, Masks, Stream, keys
+from grokbook.train import monitor
 from grokbook.train.batches import Batches
 from grokbook.train.capture import HOST_MASKS, by_host, capture, say
 from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses, targets_of
 from grokbook.train.experiment import Run, Watch
-from grokbook.train.monitor import MEASURES, Measured
+from grokbook.train.monitor import Measured
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,36 +151,35 @@ class State:
     def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
         data = self.data
-        losses, right = self._evaluate()
-        correct = right.double()
+        losses, found = self._evaluate()
+        correct = (found == data.labels).double()
         numbers = {}
         for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
             for name, values in (("loss", losses), ("accuracy", correct)):
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        measured = self.measured(right)
-        for name in names:
-            numbers.update(MEASURES[name](measured))
-        return numbers
+        return numbers | monitor.numbers(names, self.measured(found))
 
     def glance(self, watch: Watch, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """What a watch asks for, each (M,): accuracies without losses, or else everything."""
         wanted = {name for name, _ in watch.thresholds}
         if not wanted <= {"train_accuracy", "test_accuracy"}:
             return self.measure(names)
-        right, in_train = self._evaluate(losses=False)[1].cpu().numpy(), self.data.in_train.cpu().numpy()
+        data = self.data
+        found = self._evaluate(losses=False)[1]
+        right, in_train = (found == data.labels).cpu().numpy(), data.in_train.cpu().numpy()
         masks = {"train_accuracy": in_train, "test_accuracy": ~in_train}
         return {name: (right & masks[name]).sum(-1) / masks[name].sum(-1) for name in wanted}
 
     def _evaluate(self, losses: bool = True) -> tuple[Tensor, Tensor]:
-        """The loss of every row of the table, in double precision, and whether it is answered right, each (M, rows)."""
+        """The loss of every row of the table, in double precision, and what it is answered, each (M, rows)."""
         data, run, params = self.data, self.runs[0], self.params
         found = []
         with torch.no_grad():
             for rows, inputs in data.blocks(self._at_once()):
                 outputs, labels = run.model(params, inputs), data.labels[:, rows]
-                right = predictions(outputs, data.targets) == labels
-                of_rows = sample_losses(outputs, labels, run.loss, data.targets).double() if losses else right
-                found.append((of_rows, right))
+                answers = predictions(outputs, data.targets)
+                of_rows = sample_losses(outputs, labels, run.loss, data.targets).double() if losses else answers
+                found.append((of_rows, answers))
         return (
             found[0] if len(found) == 1 else (torch.cat([a for a, _ in found], 1), torch.cat([b for _, b in found], 1))
         )
@@ -192,14 +192,19 @@ class State:
         floats = FLOATS_AT_ONCE[self.data.labels.device.type]
         return max(1, floats // (len(self.runs) * optional(model, "floats_per_sample")))
 
-    def measured(self, right: Tensor | None = None) -> Measured:
-        """What measures may ask for; the costly parts, but for what is ``right`` if known, are computed when asked."""
+    def measured(self, answers: Tensor | None = None) -> Measured:
+        """What measures may ask for; the costly parts, but for the ``answers`` if known, are computed when asked."""
+
+        def correct() -> NDArray[np.bool_]:
+            found = self._evaluate(losses=False)[1] if answers is None else answers
+            return (found == self.data.answers).cpu().numpy()
+
         return Measured(
             params=_host(self.params),
             in_train=self.data.in_train.cpu().numpy(),
             task=self.runs[0].task,
             model=self.runs[0].model,
-            correct=lambda: (self._evaluate(losses=False)[1] if right is None else right).cpu().numpy(),
+            correct=correct,
             gradients=lambda: _host(self.gradients()),
             outputs=lambda: self._over_table("__call__"),
             activations=lambda: self._over_table("activations"),

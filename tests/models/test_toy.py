@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from grokbook.chapters.liu.measures import MAP_SIDE, map_points
 from grokbook.chapters.liu.theory import permutation_matrices
 from grokbook.models.dense import DenseNet, draw_layers, tanh_
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
@@ -12,7 +13,7 @@ from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train import data, engine
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
-from grokbook.train.monitor import MAP_SIDE, MEASURES, map_points
+from grokbook.train.monitor import MEASURES
 from tests.textbook_toy import PlainNet, plain_loss, plain_training
 
 ADD = AdditionTask(6, 12, 5)

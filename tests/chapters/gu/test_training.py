@@ -27,7 +27,7 @@ MEASURED = ("med", "total_norm", "accuracy_by_place")
 
 
 def experiment(*runs: Run, **options) -> Experiment:
-    return Experiment("test/gu", runs, options.pop("schedule", Schedule(log=4)), MEASURED, **options)
+    return Experiment("gu/test", runs, options.pop("schedule", Schedule(log=4)), MEASURED, **options)
 
 
 # --- the split ----------------------------------------------------------------------------------------------

@@ -1,0 +1,36 @@
+"""What the chapter's trainings log besides losses and accuracies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grokbook import measures
+from grokbook.train.monitor import Measured, Numbers, register
+
+
+def _ipr(now: Measured) -> Numbers:
+    return {"ipr": measures.first_layer_ipr(now.params["W_in"])}
+
+
+def _phases(now: Measured) -> Numbers:
+    found = measures.phase_residuals(now.params["W_in"], now.params["W_out"])
+    distinct = [len(set(row[row > 0].tolist())) for row in found.frequency]
+    return {"residual_sd": measures.circular_sd(found.residual), "distinct_frequencies": np.array(distinct, float)}
+
+
+def _embedding_ipr(now: Measured) -> Numbers:
+    tables = {"embedding_ipr": np.swapaxes(now.params["W_E"], -1, -2), "unembedding_ipr": now.params["W_U"]}
+    return {
+        name: measures.inverse_participation_ratio(measures.fourier_power(table)).mean(-1)
+        for name, table in tables.items()
+    }
+
+
+def _activation_share(now: Measured) -> Numbers:
+    """One member at a time: all units of one over the table are large enough."""
+    maps = now.activation_maps()  # (M, hidden, p, p)
+    return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
+
+
+register(ipr=_ipr, phases=_phases, embedding_ipr=_embedding_ipr)
+register(activation_share=_activation_share)  # (M, hidden): for ``Experiment.keep`` only

@@ -1,0 +1,58 @@
+"""What the chapter's trainings log besides losses and accuracies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grokbook import measures
+from grokbook.chapters.gu.tasks import HoledTask
+from grokbook.train.monitor import Measured, Numbers, register
+
+MED_STEPS = (2, 3, 5, 7, 11)
+
+
+def _med(now: Measured) -> Numbers:
+    """MED in its published forms and its controls, on the word embeddings; means over the operands' two blocks."""
+    p, offset = now.model.p, now.model.offset
+    blocks = measures.embedding_blocks(now.params["W_E"], p, offset)
+    both = np.stack(blocks) if offset else blocks[0][None]  # (blocks, M, p, d)
+    forms = {f"med_{form}": measures.published_med(*blocks, form=form) for form in measures.MED_FORMS}
+    controls = {name: found.mean(0) for name, found in measures.med_controls(both).items()}
+    steps = {
+        f"med_step_{step}": measures.main_embedding_difference(both, step=step).mean(0)
+        for step in MED_STEPS
+        if step % p
+    }
+    return forms | controls | steps
+
+
+def _accuracy_by_place(now: Measured) -> Numbers:
+    """Test accuracy inside and outside the hole, and of pairs whose mirror was trained or not; nan over no pair."""
+    p = now.model.p
+    correct, trained = (values.reshape(-1, p, p) for values in (now.correct(), now.in_train))
+    test, mirrored = ~trained, np.swapaxes(trained, -1, -2)
+    inside = now.task.never_trained() if isinstance(now.task, HoledTask) else np.zeros((p, p), bool)
+    places = {
+        "inside": inside & test,
+        "outside": ~inside & test,
+        "mirrored": mirrored & test,
+        "unmirrored": ~mirrored & test,
+        "inside_mirrored": inside & mirrored & test,
+        "inside_unmirrored": inside & ~mirrored & test,
+    }
+    counts = {name: place.sum((-2, -1)) for name, place in places.items()}
+    return {
+        f"accuracy_{name}": np.divide(
+            (correct & place).sum((-2, -1)), counts[name], out=np.full(len(correct), np.nan), where=counts[name] > 0
+        )
+        for name, place in places.items()
+    }
+
+
+def _correct(now: Measured) -> Numbers:
+    p = now.model.p
+    return {"correct": now.correct().reshape(-1, p, p).astype(np.float32)}
+
+
+register(med=_med, accuracy_by_place=_accuracy_by_place)
+register(correct=_correct)  # (M, p, p): for ``Experiment.keep`` only

@@ -1,0 +1,45 @@
+"""What the chapter's trainings log besides losses and accuracies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook import measures
+from grokbook.tasks import group_table
+from grokbook.train.monitor import Measured, Numbers, register
+
+MAP_SIDE = 80
+
+
+def _rqi(now: Measured) -> Numbers:
+    return {"rqi": measures.representation_quality_index(now.params["W_E"])}
+
+
+def _s3_rqi(now: Measured) -> Numbers:
+    return {"s3_rqi": measures.group_representation_quality_index(now.params["W_E"], group_table("S3"))}
+
+
+def _effective_dimension(now: Measured) -> Numbers:
+    return {"effective_dimension": measures.effective_dimension(now.params["W_E"])}
+
+
+def map_points(embedding: NDArray[Any]) -> NDArray[np.float64]:
+    """A square of points around embeddings (..., p, 2) with a margin: (..., MAP_SIDE**2, 2), rows of equal height."""
+    low, high = embedding.min(-2), embedding.max(-2)
+    middle, half = (low + high) / 2, 0.6 * (high - low).max(-1, keepdims=True)
+    at = np.linspace(-1, 1, MAP_SIDE)
+    square = np.stack(np.meshgrid(at, at), -1).reshape(-1, 2)
+    return middle[..., None, :] + half[..., None, :] * square
+
+
+def _decoder_map(now: Measured) -> Numbers:
+    """Which answer a decoder gives to two symbols with each point of a square halfway between them."""
+    answers = now.halfway(map_points(now.params["W_E"])).argmax(-1)
+    return {"decoder_map": answers.reshape(-1, MAP_SIDE, MAP_SIDE)}
+
+
+register(rqi=_rqi, s3_rqi=_s3_rqi, effective_dimension=_effective_dimension)
+register(decoder_map=_decoder_map)  # (M, MAP_SIDE, MAP_SIDE): for ``Experiment.keep`` only
