@@ -1,0 +1,74 @@
+"""What this chapter's trainings log besides losses and accuracies; imported with the tasks that can be asked for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness, sharpness
+from grokbook.lazy import torch
+from grokbook.train.monitor import MEASURES, Measured, Numbers
+
+EPSILON, DIMENSIONS, SUBSPACES, ITERATIONS = 1e-3, 10, 5, 10  # as released; the subspaces are ours
+
+
+def _accuracy_alone(now: Measured) -> Numbers:
+    """Accuracy (M,) on held-out rows without a trained mirror, and without any trained partner; nan over no row."""
+    right, trained = now.correct(), now.in_train
+    padded = np.concatenate([trained, np.zeros((len(trained), 1), bool)], 1)  # a partner -1 is not trained
+    found = {}
+    for name, group in (("accuracy_unmirrored", "mirror"), ("accuracy_unpartnered", "all")):
+        alone = ~trained & ~padded[:, now.task.partners(group)].any(-1)
+        count = alone.sum(1)
+        sums = (right & alone).sum(1)
+        found[name] = np.divide(sums, count, out=np.full(len(right), np.nan), where=count > 0)
+    return found
+
+
+def _true_accuracy(now: Measured) -> Numbers:
+    """Share (M,) of the training rows answered as the table says, whatever they were labelled in training."""
+    return {"true_train_accuracy": (now.correct() & now.in_train).sum(1) / now.in_train.sum(1)}
+
+
+def _sharpness(now: Measured) -> Numbers:
+    """(M, 2 + 2 * SUBSPACES): the training loss, Keskar's sharpness in all of space, and in each random subspace of ten
+    dimensions Keskar's and the released one. In double precision: in a subspace the loss changes by parts in a million.
+    """
+    inputs, labels = (torch.from_numpy(part) for part in now.task.table())
+    names, rows = list(now.params), []
+    for member, mask in enumerate(now.in_train):
+        shapes = [now.params[name].shape[1:] for name in names]
+        x = torch.cat([torch.from_numpy(now.params[name][member]).double().ravel() for name in names])
+
+        def loss(point: Any, shapes: list[Any] = shapes, x_in: Any = inputs[mask][None], y: Any = labels[mask]) -> Any:
+            parts = point.split([int(np.prod(shape)) for shape in shapes])
+            params = {name: part.view(1, *shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
+            return torch.nn.functional.cross_entropy(now.model(params, x_in)[0], y)
+
+        once: dict[str, Any] = {"starts": 1, "iterations": ITERATIONS}
+        with torch.no_grad():
+            row = [float(loss(x))]
+        row.append(sharpness(loss, x, EPSILON, generator=0, **once))
+        bases = [random_basis(len(x), DIMENSIONS, np.random.default_rng(k)) for k in range(SUBSPACES)]
+        for measure in (sharpness, released_sharpness):
+            row += [measure(loss, x, EPSILON, basis=basis, generator=k, **once) for k, basis in enumerate(bases)]
+        rows.append(row)
+    return {"sharpness": np.array(rows)}
+
+
+def split_sharpness(kept: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """What a snapshot of "sharpness" holds, (..., 2 + 2 * SUBSPACES), by name; medians over subspaces."""
+    ours, released = kept[..., 2 : 2 + SUBSPACES], kept[..., 2 + SUBSPACES :]
+    return {
+        "loss": kept[..., 0],
+        "whole": kept[..., 1],
+        "subspaces": np.median(ours, -1),
+        "released": np.median(released, -1),
+    }
+
+
+MEASURES["accuracy_alone"] = _accuracy_alone
+MEASURES["true_train_accuracy"] = _true_accuracy
+MEASURES["sharpness"] = _sharpness  # (M, 2 + 2 * SUBSPACES): for ``Experiment.keep`` only
