@@ -1,1 +1,43 @@
-"""Grokking: generalisation beyond overfitting on small algorithmic datasets, Power et al. (2022)."""
+"""Power et al. (2022), "Grokking: generalization beyond overfitting on small algorithmic datasets"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from grokbook import settings
+from grokbook.chapter import Chapter
+from grokbook.models.decoder import Decoder
+from grokbook.settings import Range, Seeds, Share, Steps, Width, choice
+
+PRIME = Range(  # division needs one, and halves of both sets need more rows than 3 * 2
+    "a prime number of at least 5",
+    lambda value: type(value) is int and value >= 5 and all(value % k for k in range(2, int(value**0.5) + 1)),
+)
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """What a reader may change; see the parameters cell of the notebook for the words."""
+
+    p: Annotated[int, PRIME] = 97
+    group: Annotated[str, choice("S5", "S4", "S3")] = "S5"
+    d_model: Width = 128
+    layers: Width = 2
+    heads: Width = 4
+    train_fraction: Share = 0.5
+    seeds: Seeds = 3
+    steps: Steps = 100_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Decoder(self.p, self.d_model, self.layers, self.heads)  # says which heads are possible
+
+
+CHAPTER = Chapter(
+    "power",
+    "Power et al. (2022)",
+    Settings,
+    ("curve", "shares", "operations", "optimizers", "rows", "outliers", "flatness"),
+    quick={"p": 31, "group": "S3", "d_model": 32, "layers": 1, "train_fraction": 0.7, "seeds": 1, "steps": 300},
+)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from grokbook.chapters.power.theory import coset_contrast, fit_times, operation, partner_share, sharpness
+from grokbook.chapters.power.theory.blanks import completions, is_group, puzzle
 from grokbook.chapters.power.theory.cosets import coset_partitions, parity
 from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partners, train_size
 from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness
@@ -311,3 +312,27 @@ def test_student_agrees_with_the_printed_table(free, quantile):
 
 def test_every_operation_is_checked_against_plain_integers():
     assert set(PLAIN) == set(MODULAR)
+
+
+# --- the puzzle ---------------------------------------------------------------------------------------------
+
+
+def test_blanks_of_the_puzzle_are_determined():
+    table, shown = puzzle(seed=1)
+    assert is_group(table) and 0.25 < (~shown).mean() < 0.35
+    (only,) = completions(np.where(shown, table, -1), most=3)
+    assert (only == table).all()
+    assert (table != table.T).any()  # not commutative: a mirror does not fill a blank
+
+
+@pytest.mark.parametrize("n, groups", [(2, 2), (3, 3), (4, 16)])
+def test_all_group_tables_of_a_set_are_found(n, groups):
+    """n! / |Aut| tables for each group: 2 of order 2, 3 of order 3, and 12 of Z4 with 4 of Z2 x Z2 of order 4."""
+    found = completions(np.full((n, n), -1), most=100)
+    assert len({table.tobytes() for table in found}) == len(found) == groups
+    assert all(is_group(table) for table in found)
+
+
+def test_a_table_that_is_no_group_has_no_completion():
+    latin = np.array([[0, 1, 2, 3, 4], [1, 0, 3, 4, 2], [2, 4, 0, 1, 3], [3, 2, 4, 0, 1], [4, 3, 1, 2, 0]])
+    assert not is_group(latin) and completions(latin) == []

@@ -1,0 +1,164 @@
+"""Figs 1 left and 4: division, learnt by heart at once and understood much later; and what decay does to the delay."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.power import Settings
+from grokbook.chapters.power.training import ADAM, ADAMW, GRID, adamw, run
+from grokbook.claims import REACHED, Part, at_least, at_most, below, between
+from grokbook.curves import at, best, first, last, own_steps, peak, t_test, t_train
+from grokbook.settings import Steps
+from grokbook.train.experiment import Experiment, Stop
+from grokbook.words import percent, times
+
+section = Section("curve")
+
+
+@section.experiment(smaller=[{"seeds": 1, "updates": 300_000}, {"seeds": 1, "updates": 30_000}], quick={"updates": 300})
+def without_decay(s: Settings, *, updates: Steps = 1_000_000) -> Experiment:
+    """Figs 1 left and 4: x/y from half of the table under Adam without weight decay."""
+    runs = (run(s, "x/y", s.train_fraction, ADAM, updates, seed, "Adam, no decay") for seed in range(s.seeds))
+    return Experiment("power/without_decay", tuple(runs), GRID, ("total_norm",))
+
+
+@section.experiment(smaller=[{"seeds": 1}])
+def with_decay(s: Settings) -> Experiment:
+    """The same with AdamW and decay 1, the setting of nearly all other figures; a run ends once it has generalised."""
+    runs = (run(s, "x/y", s.train_fraction, ADAMW, s.steps, seed, "AdamW, decay 1") for seed in range(s.seeds))
+    return Experiment("power/with_decay", tuple(runs), GRID, ("total_norm",), stop=Stop(evaluations=20))
+
+
+@section.experiment(quick={"updates": 300})
+def reduced_size(s: Settings, *, updates: Steps = 5_000) -> Experiment:
+    """x/y again, smaller in everything: p = 31, one layer of width 64, a larger share and rate."""
+    small = Settings(p=31, d_model=64, layers=1, heads=4, seeds=s.seeds)
+    runs = (run(small, "x/y", 0.7, adamw(2e-3), updates, seed, "p = 31, one layer") for seed in range(s.seeds))
+    return Experiment("power/reduced_size", tuple(runs), GRID, ("total_norm",))
+
+
+# ------------------------------------------------------------------------------------- what is read off the curves
+
+
+def lag(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) t_test / t_train, at least: a run that does not get there counts with its last step."""
+    ends = np.where(np.isfinite(record.test_accuracy.values), record.step.values, 0).max(1)
+    return np.minimum(t_test(record), ends) / t_train(record)
+
+
+def rise(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the largest test loss after step 100 over the smallest before that."""
+    where, height = peak(record, "test_loss", 100)
+    early = np.where(record.step.values <= where[:, None], record.test_loss.values, np.inf)
+    return height / np.nanmin(early, axis=1)
+
+
+def second_descent(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the last test loss over the largest after step 100."""
+    return last(record, "test_loss") / peak(record, "test_loss", 100)[1]
+
+
+def setback(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) by how much test accuracy ever falls below what it was, up to t_test."""
+    accuracy = own_steps(record).test_accuracy
+    inside = accuracy.step.values <= t_test(record)[:, None]
+    values = np.where(inside, accuracy.values, np.nan)
+    return np.nanmax(np.fmax.accumulate(values, axis=1) - values, axis=1)
+
+
+def spared(without: xr.Dataset, decayed: xr.Dataset) -> float:
+    """How many times as long it takes without decay, at least; medians over seeds."""
+    ends = np.where(np.isfinite(without.test_accuracy.values), without.step.values, 0).max(1)
+    return float(np.median(np.minimum(t_test(without), ends)) / np.median(t_test(decayed)))
+
+
+# ---------------------------------------------------------------------------------------------------------- claims
+
+section.claim(
+    "fig1l-train",
+    "Fig. 1, left",
+    "The training set is learnt almost perfectly in less than 1,000 updates.",
+    Part("first step with 90 % of the training rows right", lambda r: first(r, "train_accuracy", 0.9), at_most(1000)),
+    Part("with 99 %", t_train, at_most(2000), every=True),
+    on="without_decay",
+    paper="fewer than 1,000",
+    forecast="500 at 99 % (one run with decay)",
+)
+
+section.claim(
+    "fig1l-late",
+    "Fig. 1, left",
+    "Long after that the network still answers hardly any row that it has not seen.",
+    Part("held-out rows right at step 10,000", lambda r: at(r, "test_accuracy", 10_000), at_most(0.1), percent, True),
+    Part("training rows right then", lambda r: at(r, "train_accuracy", 10_000), at_least(0.99), percent, every=True),
+    on="without_decay",
+    paper="little progress before 100,000",
+)
+
+section.claim(
+    "fig1l-grokking",
+    "Fig. 1, left",
+    "Without any weight decay it generalises in the end, a hundred times later than it learnt its training set.",
+    Part("t_test", t_test, REACHED),
+    Part("t_test / t_train", lag, at_least(100), times),
+    on="without_decay",
+    paper="validation is perfect near 1,000,000; the text says that it starts after 1,000 times the steps for training",
+)
+
+section.claim(
+    "fig4",
+    "Fig. 4",
+    "The loss on held-out rows rises between 100 and 100,000 updates and then descends a second time.",
+    Part("largest after step 100 / smallest before it", rise, at_least(2), times),
+    Part("step of the largest", lambda r: peak(r, "test_loss", 100)[0], between(1e3, 5e5)),
+    Part("last / largest", second_descent, at_most(0.5)),
+    Part("training loss at step 10,000", lambda r: at(r, "train_loss", 10_000), below(0.01)),
+    on="without_decay",
+)
+
+section.claim(
+    "fig4-monotone",
+    "Fig. 4",
+    "Accuracy on held-out rows rises steadily meanwhile.",
+    Part("largest fall below an earlier value, up to t_test", setback, at_most(0.05), percent, every=True),
+    Part("best value", best, at_least(0.99), percent),
+    on="without_decay",
+)
+
+section.claim(
+    "decay-control",
+    "beside Fig. 1, left",
+    "With AdamW and decay 1, as in the other figures, the same rows are understood within 5,000 updates.",
+    Part("t_test", t_test, at_most(5000), every=True),
+    Part("t_test / t_train", lag, at_least(2), times, every=True),
+    on="with_decay",
+    forecast="4,000 and a factor of 8 (one run)",
+    whose="ours",
+)
+
+section.claim(
+    "decay-spares",
+    "beside Fig. 1, left",
+    "Without decay it takes at least ten times as long.",
+    Part("t_test without decay / with it, at least", spared, at_least(10), times, on=("without_decay", "with_decay")),
+    whose="ours",
+)
+
+section.claim(
+    "reduction",
+    "beside Fig. 1, left",
+    "With p = 31 and one layer division still shows the gap, but not reliably: training accuracy falls again.",
+    Part("t_test / t_train", lag, at_least(4), times, every=True),
+    Part(
+        "lowest training accuracy after t_test",
+        lambda r: np.nanmin(np.where(r.step.values > t_test(r)[:, None], r.train_accuracy.values, np.nan), axis=1),
+        at_most(0.95),
+        percent,
+    ),
+    on="reduced_size",
+    forecast="9 to 14; .69 once (three runs)",
+    whose="ours",
+)

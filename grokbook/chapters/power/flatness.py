@@ -1,0 +1,88 @@
+"""Fig. 7: is a network that has understood a flatter minimum than one that has learnt by heart?"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from grokbook.chapter import Section
+from grokbook.chapters.power import Settings
+from grokbook.chapters.power.measured import split_sharpness
+from grokbook.chapters.power.training import ADAMW, GRID, run
+from grokbook.claims import Part, at_most, between
+from grokbook.curves import at, spearman
+from grokbook.settings import Seeds
+from grokbook.train.experiment import Experiment
+
+section = Section("flatness")
+HIGH = 0.9  # held-out accuracy from which on a network counts as having generalised
+
+
+@section.experiment(smaller=[{"seeds": 8}], quick={"seeds": 4, "at": (50, 100)})
+def sharp_or_flat(s: Settings, *, seeds: Seeds = 20, at: tuple[int, ...] = (6_500, 8_000, 10_000)) -> Experiment:
+    """Fig. 7: twenty seeds on half of S5, with the sharpness of each at three times; one of them is looked at."""
+    runs = (run(s, "x.y", s.train_fraction, ADAMW, at[-1], seed, "decay 1") for seed in range(seeds))
+    return Experiment("power/sharp_or_flat", tuple(runs), GRID, snapshots=at, keep=("sharpness",))
+
+
+@section.study
+def sharpness_by_accuracy(sharp_or_flat: xr.Dataset) -> xr.Dataset:
+    """Sharpness in four forms and accuracy (run,) at the time at which most nearly half of the networks generalise.
+
+    The time is chosen by accuracies alone, before any sharpness is looked at.
+    """
+    times = sharp_or_flat.snapshot_step.values[0]
+    accuracy = np.stack([at(sharp_or_flat, "test_accuracy", time) for time in times], 1)  # (run, snapshot)
+    high = (accuracy >= HIGH).sum(0)
+    chosen = int(np.abs(high - len(accuracy) / 2).argmin())
+    found = split_sharpness(sharp_or_flat.sharpness.values[:, chosen].astype(float))
+    return xr.Dataset(
+        {
+            **{name: ("run", values) for name, values in found.items()},
+            "accuracy": ("run", accuracy[:, chosen]),
+            "high": int(high[chosen]),
+            "step": float(times[chosen]),
+        }
+    )
+
+
+def one_sided(x: ArrayLike, y: ArrayLike, draws: int = 20_000) -> float:
+    """How often a rank correlation as low comes about when y is shuffled."""
+    observed, shuffled = spearman(x, y), np.array(y, float)
+    generator = np.random.default_rng(0)
+    lower = sum(spearman(x, generator.permutation(shuffled)) <= observed + 1e-12 for _ in range(draws))
+    return (1 + lower) / (1 + draws)
+
+
+def interval(x: ArrayLike, y: ArrayLike, draws: int = 2_000) -> tuple[float, float]:
+    """Between which values the rank correlation of resampled networks lies in 95 % of draws."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    chosen = np.random.default_rng(0).integers(len(x), size=(draws, len(x)))
+    low, high = np.nanquantile([spearman(x[rows], y[rows]) for rows in chosen], [0.025, 0.975])
+    return float(low), float(high)
+
+
+HALF = Part("networks that generalise, of all", lambda d: float((d.accuracy >= HIGH).mean()), between(0.3, 0.7))
+
+section.claim(
+    "fig7",
+    "Fig. 7",
+    "Networks that generalise lie in flatter minima: sharpness falls with accuracy.",
+    HALF,
+    Part("Spearman(sharpness, accuracy), subspaces", lambda d: spearman(d.subspaces, d.accuracy), at_most(-0.4)),
+    Part("one-sided p", lambda d: one_sided(d.subspaces, d.accuracy), at_most(0.05)),
+    on="sharpness_by_accuracy",
+    paper="-0.795, p < 0.000014",
+)
+
+section.claim(
+    "fig7-loss",
+    "beside Fig. 7",
+    "The training loss alone, without any sharpness, ranks the networks as well.",
+    HALF,
+    Part("Spearman(training loss, accuracy)", lambda d: spearman(d.loss, d.accuracy), at_most(-0.4)),
+    Part("one-sided p", lambda d: one_sided(d.loss, d.accuracy), at_most(0.05)),
+    on="sharpness_by_accuracy",
+    whose="ours",
+)

@@ -1,0 +1,176 @@
+"""Fig. 3: what the rows of the output matrix look like once an operation is understood."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.power import Settings
+from grokbook.chapters.power.theory.cosets import coset_contrast
+from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
+from grokbook.claims import Part, above, at_least, at_most
+from grokbook.curves import best
+from grokbook.train.experiment import Experiment
+from grokbook.words import percent, times
+
+section = Section("rows")
+DECAYS = {"decay 1": ADAMW, "no decay": ADAM}
+
+
+@section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 200})
+def circle_rows(s: Settings) -> Experiment:
+    """Fig. 3, right: x+y from half of its table, with decay 1 and without; the output matrix at the end."""
+    runs = (
+        run(s, "x+y", s.train_fraction, how, s.steps, seed, name)
+        for name, how in DECAYS.items()
+        for seed in range(s.seeds)
+    )
+    return Experiment("power/circle_rows", tuple(runs), GRID, ("accuracy_alone",), snapshots=(0, -1), keep=("W_U",))
+
+
+@section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 100})
+def coset_rows(s: Settings) -> Experiment:
+    """Fig. 3, left: products of S5 from 70 % of the table, with decay 1 and without; the output matrix at the end."""
+    runs = (run(s, "x.y", 0.7, how, s.steps, seed, name) for name, how in DECAYS.items() for seed in range(s.seeds))
+    return Experiment("power/coset_rows", tuple(runs), GRID, snapshots=(0, -1), keep=("W_U",))
+
+
+@section.experiment(quick={"steps": 200})
+def forming_circle(s: Settings) -> Experiment:
+    """The first of ``circle_rows`` again, with its output matrix at twenty times on the way: something to scrub."""
+    last = min(s.steps, 8_000)
+    first = run(s, "x+y", s.train_fraction, ADAMW, last, 0, "decay 1")
+    at = tuple(int(last * (k / 19) ** 2) // 10 * 10 for k in range(20))
+    return Experiment("power/forming_circle", (first,), GRID, snapshots=at, keep=("W_U",))
+
+
+# -------------------------------------------------------------------------------- what is read off the output matrix
+
+
+def wave_powers(W_U: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of each frequency 1 .. (p - 1) / 2 in the rows of an output matrix (..., d, p), without the mean."""
+    power = np.square(np.abs(np.fft.fft(W_U, axis=-1))).sum(-2)
+    half = power[..., 1 : (power.shape[-1] + 1) // 2]
+    return half / half.sum(-1, keepdims=True)
+
+
+def wave_plane(W_U: NDArray[np.float64], frequency: int) -> NDArray[np.float64]:
+    """The rows of one output matrix (d, p) seen along the two directions of a frequency: (p, 2)."""
+    p = W_U.shape[-1]
+    angle = 2 * np.pi * frequency * np.arange(p) / p
+    axes = np.stack([W_U @ np.cos(angle), W_U @ np.sin(angle)])  # (2, d)
+    return (axes / np.linalg.norm(axes, axis=1, keepdims=True) @ W_U).T
+
+
+def neighbour_steps(plane: NDArray[np.float64]) -> tuple[int, float]:
+    """The commonest step between neighbours on a circle (p, 2), up to its sign, and the share of them that has it."""
+    p = len(plane)
+    order = np.argsort(np.arctan2(*plane.T))
+    steps = np.diff(np.append(order, order[0])) % p
+    counts = np.bincount(np.minimum(steps, p - steps), minlength=2)
+    return int(counts.argmax()), float(counts.max() / p)
+
+
+@section.study
+def circles(circle_rows: xr.Dataset) -> xr.Dataset:
+    """For each run: the strongest frequency, its share, the step of neighbours in its plane, and who has it."""
+    matrices = circle_rows.W_U.values[:, -1].astype(float)
+    shares = wave_powers(matrices)
+    steps = [neighbour_steps(wave_plane(W_U, int(k) + 1)) for W_U, k in zip(matrices, shares.argmax(-1), strict=True)]
+    return xr.Dataset(
+        {
+            "share": ("run", shares.max(-1)),
+            "frequency": ("run", shares.argmax(-1) + 1),
+            "step": ("run", [step for step, _ in steps]),
+            "in_order": ("run", [share for _, share in steps]),
+            "best": ("run", best(circle_rows)),
+            "spectrum": (("run", "k"), shares),
+        },
+        {"label": ("run", circle_rows.label.values), "k": np.arange(shares.shape[-1]) + 1},
+    )
+
+
+@section.study
+def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
+    """For each run: ``coset_contrast`` of its output rows, at the start and at the end: (run, snapshot)."""
+    if coset_rows.sizes["output"] != 120:
+        raise ValueError("cosets are looked for in S5")
+    found = [[coset_contrast(W_U.T) for W_U in matrices] for matrices in coset_rows.W_U.values.astype(float)]
+    names = ("ratio", "deviations", "p_value", "parity")
+    variables = {name: (("run", "snapshot"), [[getattr(one, name) for one in row] for row in found]) for name in names}
+    null = [[one.null.mean() for one in row] for row in found]
+    return xr.Dataset(
+        {**variables, "null": (("run", "snapshot"), null), "best": ("run", best(coset_rows))},
+        {"label": ("run", coset_rows.label.values)},
+    )
+
+
+@section.study
+def maps(circle_rows: xr.Dataset, coset_rows: xr.Dataset) -> xr.Dataset:
+    """t-SNE of the output rows of the first run with decay, perplexity 30: (symbol, 2) for addition and for S5."""
+    from sklearn.manifold import TSNE
+
+    found = {}
+    for name, record in (("addition", circle_rows), ("products", coset_rows)):
+        rows = record.W_U.values[0, -1].T.astype(float)
+        near = min(30, (len(rows) - 1) // 3)
+        found[name] = (
+            (f"symbol_{name}", "axis"),
+            TSNE(perplexity=near, init="pca", random_state=0).fit_transform(rows),
+        )
+    return xr.Dataset(found)
+
+
+def with_decay(study: xr.Dataset, values: str, label: str = "decay 1") -> NDArray[np.float64]:
+    """(seed,) a quantity of the runs of one decay, at the end."""
+    own = study[values].values[study.label.values == label]
+    return own if own.ndim == 1 else own[:, -1]
+
+
+section.claim(
+    "fig3-circle",
+    "Fig. 3, right",
+    "With weight decay the output rows of addition lie on a circle.",
+    Part("share of the strongest frequency", lambda d: with_decay(d, "share"), at_least(0.15), percent),
+    Part("neighbours on it that differ by one number", lambda d: with_decay(d, "in_order"), at_least(0.9), percent),
+    Part("best held-out accuracy", lambda d: with_decay(d, "best"), at_least(0.99), percent),
+    on="circles",
+    paper="neighbours differ by 8 in the network shown, of frequency 12",
+)
+
+section.claim(
+    "fig3-decay",
+    "Fig. 3, right",
+    "The structure is clearer with weight decay than without.",
+    Part(
+        "share of the strongest frequency, decay 1 / none",
+        lambda d: float(np.median(with_decay(d, "share")) / np.median(with_decay(d, "share", "no decay"))),
+        at_least(2),
+        times,
+    ),
+    on="circles",
+)
+
+section.claim(
+    "fig3-cosets",
+    "Fig. 3, left",
+    "The output rows of S5 cluster by cosets of <(0,3)(1,4), (1,2)(3,4)> or a conjugate, beyond what parity explains.",
+    Part("standard deviations below partitions that keep parity", lambda d: with_decay(d, "deviations"), at_least(5)),
+    Part("share of those as good", lambda d: with_decay(d, "p_value"), at_most(0.01)),
+    Part("best held-out accuracy", lambda d: with_decay(d, "best"), at_least(0.99), percent),
+    on="cosets",
+)
+
+section.claim(
+    "fig3-cosets-decay",
+    "Fig. 3, left",
+    "The cosets, too, are clearer with weight decay.",
+    Part(
+        "standard deviations with decay less those without",
+        lambda d: float(np.median(with_decay(d, "deviations")) - np.median(with_decay(d, "deviations", "no decay"))),
+        above(3),
+    ),
+    on="cosets",
+)
