@@ -105,8 +105,8 @@ def smallest(settings: Array, table: Array, holds: Callable[[Array], NDArray[np.
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Rank correlation of two sequences, (n,) each; nan for fewer than three points."""
-    one, other = np.asarray(x, float), np.asarray(y, float)
-    if len(one) < 3:
+    """Rank correlation of two sequences, (n,) each; nan for fewer than three points, or if one is constant."""
+    one, other = measures.ranks(x), measures.ranks(y)
+    if len(one) < 3 or not one.std() or not other.std():
         return float("nan")
-    return float(np.corrcoef(measures.ranks(one), measures.ranks(other))[0, 1])
+    return float(np.corrcoef(one, other)[0, 1])

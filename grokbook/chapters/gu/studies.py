@@ -19,6 +19,9 @@ from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.experiments import EXPERIMENTS
 from grokbook.chapters.gu.tasks import HoledTask
+from grokbook.curves import last as last
+from grokbook.curves import own_steps as own_steps
+from grokbook.curves import spearman as spearman
 from grokbook.tasks import modular_function
 from grokbook.train.records import select
 
@@ -44,20 +47,10 @@ TRACKERS = {
 # ---------------------------------------------------------------------------------------------------- from records
 
 
-def own_steps(record: xr.Dataset) -> xr.Dataset:
-    """Without the steps at which none of these runs was measured: conditions of one record may differ in them."""
-    return record.isel(step=np.flatnonzero(np.isfinite(record.train_loss.values).any(0)))
-
-
 def regular_steps(record: xr.Dataset) -> xr.Dataset:
     """The steps of a record's even grid, without what is measured more often early on or in windows."""
     every = json.loads(record.attrs["recipe"])["schedule"]["every"] or 1
     return own_steps(record.isel(step=np.flatnonzero(record.step.values % every == 0)))
-
-
-def last(record: xr.Dataset, name: str) -> Array:
-    """(run,) the last measured value of a curve; nan where there is none."""
-    return measures.last_value(record[name].values)
 
 
 def first(record: xr.Dataset, name: str, threshold: float) -> Array:
@@ -102,14 +95,6 @@ def running_median(values: ArrayLike, steps: ArrayLike, width: int = PLATEAU) ->
     values, steps = np.asarray(values, float), np.asarray(steps, float)
     half = max(1, round(width / (steps[1] - steps[0]) / 2)) if len(steps) > 1 else 1
     return np.array([np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))])
-
-
-def spearman(a: ArrayLike, b: ArrayLike) -> float:
-    """Rank correlation of two rows; nan if one of them is constant or shorter than three."""
-    a, b = measures.ranks(a), measures.ranks(b)
-    if len(a) < 3 or not a.std() or not b.std():
-        return float("nan")
-    return float(np.corrcoef(a, b)[0, 1])
 
 
 def _after_fit(record: xr.Dataset, run: int) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from grokbook import measures
 from grokbook.chapters.liu import theory
 from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, image_task
 from grokbook.chapters.liu.phases import GAP, PHASES, majority, phase_of
+from grokbook.curves import last as last
 from grokbook.measures import median
 from grokbook.tasks import AdditionTask, GroupTask, group_table
 from grokbook.train.experiment import Experiment
@@ -51,11 +52,6 @@ def train_pairs(record: xr.Dataset) -> Iterator[tuple[int, NDArray[np.int64]]]:
     for i in range(record.sizes["run"]):
         run = record.isel(run=i)
         yield i, task_of(run).train_pairs(int(run.seed))
-
-
-def last(record: xr.Dataset, name: str) -> Array:
-    """(run,) the last measured value of a curve; nan where there is none."""
-    return measures.last_value(record[name].values)
 
 
 def accuracy_on_all(record: xr.Dataset) -> Array:
