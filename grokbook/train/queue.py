@@ -2,7 +2,7 @@
 
 An entry names an experiment, or by ``stand_in`` one of those that may stand in for it (its place in ``REDUCED``), or
 by ``parameters`` a variant; says why it matters; and has a priority, 1 before 2. Minutes are estimated from the
-operations of its steps, or on a GPU given where that is known better, and corrected by what trainings took here.
+operations of its steps, or given where members leave early, and corrected by what trainings took here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ PATH = records.ROOT / "results" / "queue.json"
 # Before anything was measured: a core, and a GPU that takes all members of a shape at once.
 MACHINES = {"cpu": planning.Machine("core", 50e9), "cuda": planning.Machine("GPU", 12e12, 1e-3, None)}
 LONGEST = {"cpu": 24 * 60.0, "cuda": float("inf")}  # minutes; what takes longer waits for a GPU
-KEYS = {"experiment", "stand_in", "parameters", "why", "priority", "gpu_minutes"}
+KEYS = {"experiment", "stand_in", "parameters", "why", "priority", "core_minutes", "gpu_minutes"}
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Entry:
         full: the experiment at its figure's settings, which makes a stand-in idle.
         why: what its record decides.
         priority: 1 comes before 2.
-        gpu_minutes: what it takes on a GPU, where that is not to be estimated.
+        given: minutes by device, "cpu" (of one core) or "cuda", where members leave early or a GPU is known better.
     """
 
     experiment: Experiment
     full: Experiment
     why: str
     priority: int
-    gpu_minutes: float | None = None
+    given: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def shards(self) -> list[Experiment]:
@@ -53,8 +53,8 @@ class Entry:
 
     def minutes(self, device: str) -> float:
         """What it takes on one core, or on one GPU, if no member leaves early."""
-        if device == "cuda" and self.gpu_minutes:
-            return self.gpu_minutes
+        if device in self.given:
+            return self.given[device]
         return sum(map(MACHINES[device].seconds, self.shards)) / 60
 
     def is_done(self, out: Path) -> bool:
@@ -88,7 +88,8 @@ def _entry(given: dict[str, Any]) -> Entry:
     experiment = (
         known.stand_ins()[given["stand_in"]] if "stand_in" in given else known.make(**given.get("parameters", {}))
     )
-    return Entry(experiment, known.make(), given["why"], given["priority"], given.get("gpu_minutes"))
+    minutes = {device: given[key] for device, key in (("cpu", "core_minutes"), ("cuda", "gpu_minutes")) if key in given}
+    return Entry(experiment, known.make(), given["why"], given["priority"], minutes)
 
 
 def _is_there(experiment: Experiment, folder: Path | None) -> bool:
