@@ -35,6 +35,7 @@ class Data:
         answers: (rows,) the table's labels.
         labels: (M, rows), in training rows what the member is trained on, elsewhere the table's.
         in_train: (M, rows).
+        trained: the rows that each member trains on, ascending, on the host, which draws batches from them.
         targets: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors.
         whole: the training sets, where each step takes them whole; None with minibatches, which are looked up.
         wanted: (M, n, outputs) the targets of ``whole``.
@@ -46,6 +47,7 @@ class Data:
     answers: Tensor
     labels: Tensor
     in_train: Tensor
+    trained: list[NDArray[np.int64]]
     targets: Tensor | None
     whole: Batch | None = None
     wanted: Tensor | None = None
@@ -71,21 +73,17 @@ class Data:
             return found.to(dtype) if found.is_floating_point() else found
 
         targets = None if of_labels[0] is None else on_device(np.stack(of_labels))
-        own = on_device(np.stack(labels)), on_device(np.stack(masks)), targets
+        trained = [np.flatnonzero(mask) for mask in masks]
+        own = on_device(np.stack(labels)), on_device(np.stack(masks)), trained, targets
         data = cls(task, dtype, on_device(table), on_device(answers), *own)
         if runs[0].batch_size is None:
-            taken = data.training_rows()
-            rows = np.zeros((len(runs), max(map(len, taken))), np.int64)
+            rows = np.zeros((len(runs), max(map(len, trained))), np.int64)
             weights = np.zeros(rows.shape)
-            for member, chosen in enumerate(taken):
+            for member, chosen in enumerate(trained):
                 rows[member, : len(chosen)], weights[member, : len(chosen)] = chosen, 1 / len(chosen)
             data.whole = data.batch(on_device(rows), on_device(weights))
             data.wanted = None if targets is None else targets_of(data.whole.labels, targets)
         return data
-
-    def training_rows(self) -> list[NDArray[np.int64]]:
-        """The rows that each member trains on, ascending."""
-        return [np.flatnonzero(mask) for mask in self.in_train.cpu().numpy()]
 
     def given(self, rows: Tensor) -> Tensor:
         """What the model is given for rows of the table (M, B, ...)."""
@@ -111,7 +109,7 @@ class Data:
 
         whole = None if self.whole is None else Batch(*map(kept, self.whole))
         labels, in_train, targets = (kept(value) for value in (self.labels, self.in_train, self.targets))
-        own = labels, in_train, targets, whole, kept(self.wanted)
+        own = labels, in_train, [self.trained[i] for i in index], targets, whole, kept(self.wanted)
         return Data(self.task, self.dtype, self.table, self.answers, *own)
 
 

@@ -77,7 +77,7 @@ class State:
         if self.drawn[0] != self.step:
             if self.batches is None:
                 data = self.data
-                self.batches = Batches(self.runs, data.training_rows(), data.labels.device, data.dtype)
+                self.batches = Batches(self.runs, data.trained, data.labels.device, data.dtype)
             chosen = self.batches.at(self.step)
             size = chosen[0].shape[1]
             if size in self.taken:
