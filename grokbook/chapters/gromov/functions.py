@@ -166,6 +166,13 @@ def squared_outputs(modular_functions: xr.Dataset) -> xr.Dataset:
     return xr.Dataset({name: ("run", found) for name, found in zip(names, np.array(rows).T, strict=True)})
 
 
+def slow_unit(W_in: Array, order: NDArray[np.int64] | None = None) -> int:
+    """The hidden unit with the strongest wave of one to three periods, both operands in some order: one can see it."""
+    halves = np.stack(np.split(W_in, 2, axis=1), 1)  # (width, 2, p)
+    power = measures.fourier_power(halves if order is None else halves[..., order]).sum(1)
+    return int(power[:, 1:4].max(1).argmax())
+
+
 def twins(record: xr.Dataset) -> list[float]:
     """(run,) mean correlation of the first layer's columns n and p - n after training on n**2 + m**2."""
     record = select(record, f=SQUARES)
