@@ -59,7 +59,6 @@ class ResNet18:
 
     version: ClassVar[int] = 1
     batch_norm: ClassVar[bool] = True
-    side_by_side: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         if not (self.width > 0 and (64 * self.width).is_integer()):
@@ -90,6 +89,11 @@ class ResNet18:
     def buffers(self) -> tuple[str, ...]:
         """Names of the running statistics."""
         return tuple(name for name in self.shapes() if name.endswith(("running_mean", "running_var")))
+
+    @property
+    def side_by_side(self) -> int:
+        """Members that a core takes at once: narrow networks gain by it, wide ones would only need more memory."""
+        return 4 if self.width <= 0.25 else 1
 
     @property
     def flops_per_sample(self) -> int:

@@ -23,8 +23,8 @@ class Measured:
     """M members at one step, on the host. What costs a pass through the network is a function, called when asked.
 
     ``params`` and ``gradients()`` map names to (M, ...). Over all rows of the table, ``outputs()`` is (M, rows,
-    classes), ``activations()`` and ``preactivations()`` are (M, rows, hidden), and ``correct()`` (M, rows) says whether
-    the answer is the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained on,
+    classes), ``activations()`` and ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that
+    a member gives, and ``correct()`` whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained on,
     ``task`` and ``model`` those of the first member. ``halfway(points)`` is what a decoder of sums gives for symbols
     with ``points`` (M, B, d) halfway between them, (M, B, classes).
     """
@@ -33,6 +33,7 @@ class Measured:
     in_train: NDArray[np.bool_]
     task: Any
     model: Any
+    answers: Callable[[], NDArray[np.int64]]
     correct: Callable[[], NDArray[np.bool_]]
     gradients: Callable[[], Numbers]
     outputs: Callable[[], NDArray[Any]]

@@ -32,6 +32,7 @@ from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed,
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
+COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
 COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
@@ -169,15 +170,38 @@ def block_size(experiment: Experiment, device: str) -> int:
     return int(np.clip(FLOATS_IN_CACHE // of_step, least, LARGEST_BLOCK))
 
 
+def check_memory(experiment: Experiment, block: int, there: int) -> None:
+    """Refuse what would not fit into so many bytes, before anything is allocated: an estimate, of activations alone.
+
+    Raises:
+        ValueError: one line with what is needed, and what there is.
+    """
+    for place in experiment.shards(block):
+        run = experiment.runs[place[0]]
+        samples = run.batch_size or run.task.train_size
+        need = 4 * COPIES_IN_STEP * len(place) * samples * optional(run.model, "floats_per_sample")
+        if need > there:
+            raise ValueError(
+                f"{experiment.name}: {len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
+                f"{samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
+            )
+
+
 def plan(experiment: Experiment, device: str | None) -> tuple[str, int, int]:
-    """Device, members per stack and workers of the machine that this runs on."""
+    """Device, members per stack and workers of the machine that this runs on.
+
+    Raises:
+        ValueError: no such device, or one with less memory than a stack needs.
+    """
     device = choose_device(device)
     block = block_size(experiment, device)
     if device == "cpu":
+        check_memory(experiment, block, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         return device, block, cores()
     from grokbook.lazy import torch
 
     gpus = torch.cuda.device_count()
+    check_memory(experiment, min(block, len(experiment.runs)), torch.cuda.get_device_properties(0).total_memory)
     return device, min(block, -(-len(experiment.runs) // gpus)), gpus
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,17 +194,14 @@ class State:
 
     def measured(self, answers: Tensor | None = None) -> Measured:
         """What measures may ask for; the costly parts, but for the ``answers`` if known, are computed when asked."""
-
-        def correct() -> NDArray[np.bool_]:
-            found = self._evaluate(losses=False)[1] if answers is None else answers
-            return (found == self.data.answers).cpu().numpy()
-
+        found = cache(lambda: self._evaluate(losses=False)[1] if answers is None else answers)
         return Measured(
             params=_host(self.params),
             in_train=self.data.in_train.cpu().numpy(),
             task=self.runs[0].task,
             model=self.runs[0].model,
-            correct=correct,
+            answers=lambda: found().cpu().numpy(),
+            correct=lambda: (found() == self.data.answers).cpu().numpy(),
             gradients=lambda: _host(self.gradients()),
             outputs=lambda: self._over_table("__call__"),
             activations=lambda: self._over_table("activations"),

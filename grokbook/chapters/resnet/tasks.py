@@ -107,12 +107,12 @@ def _cells(symbols: tuple[int, ...], size: int, drawing: pictures.Drawing, chann
 
 def answers(now: Measured) -> dict[str, NDArray[Any]]:
     """The answer to every picture, (M, n**4)."""
-    return {"answers": now.outputs().argmax(-1)}
+    return {"answers": now.answers()}
 
 
 def sums(now: Measured) -> dict[str, NDArray[np.float64]]:
     """How a network is wrong on the test pictures; see ``errors``."""
-    return errors(now.task, answers(now)["answers"], now.in_train)
+    return errors(now.task, now.answers(), now.in_train)
 
 
 def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArray[np.float64]]:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.resnet import CHAPTER, Settings, network, reading
+from grokbook.chapters.resnet import CHAPTER, Settings, network, reading, tasks
+from grokbook.train import engine, runner
 from grokbook.train.experiment import coordinates
 
 
@@ -95,6 +96,37 @@ def test_recipes_of_all_networks_can_be_given_on_the_command_line_sizes() -> Non
         CHAPTER.experiments["fig7"](Settings(), size=16)
     with pytest.raises(ValueError, match=r"nowhere.*cannot be read"):
         CHAPTER.experiments["fig7"](Settings(), weights="nowhere.pth")
+
+
+@pytest.fixture(scope="module")
+def tiny() -> xr.Dataset:
+    quick = Settings(**{**CHAPTER.quick, "epochs": 12, "seeds": 2, "symbols": 6, "size": 20})
+    return engine.train(CHAPTER.experiments["fig7"](quick))
+
+
+def test_a_training_logs_what_the_page_asks_for(tiny: xr.Dataset) -> None:
+    for name in ("within_one", "signed_error", "accuracy_seen", "accuracy_unseen", "swap_alike", "swap_odd"):
+        assert np.isfinite(tiny[name].values).all(), name
+    assert tiny.answers.dims == ("run", "snapshot", "answers_0")
+    assert (tiny.train_loss.values[:, -1] < tiny.train_loss.values[:, 0]).all()
+
+
+def test_confusion_maps_hold_every_test_picture_once(tiny: xr.Dataset) -> None:
+    settings = Settings(**{**CHAPTER.quick, "symbols": 6})
+    maps = network.maps(tiny, settings)
+    task = tasks.ShapeSum(tasks.dictionary(6), settings.train_size)
+    occurring = np.unique(task.table()[1][~task.in_train(0)])
+    np.testing.assert_allclose(maps.share.sum("answer").values[:, occurring], 1)
+    accuracy = tiny.test_accuracy.sel(step=tiny.snapshot_step[0].values).values[0]
+    tests = (~task.in_train(0)).sum()
+    np.testing.assert_allclose(1 - maps.wrong.sum("picture").values / tests, accuracy, atol=1e-6)
+
+
+def test_a_network_that_does_not_fit_is_refused_before_it_is_made() -> None:
+    huge = CHAPTER.experiments["fig7"](Settings(), width=64.0)
+    with pytest.raises(ValueError, match=r"resnet/fig7: 1 members side by side need about \d+\.\d GB"):
+        runner.plan(huge, "cpu")
+    assert runner.plan(CHAPTER.experiments["fig7"](Settings(), **network.SMALL), "cpu")[1] == 4
 
 
 def test_settings_are_data_that_a_notebook_can_hold() -> None:
