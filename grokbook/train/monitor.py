@@ -24,9 +24,9 @@ class Measured:
 
     ``params`` and ``gradients()`` map names to (M, ...). Over all rows of the table, ``outputs()`` is (M, rows,
     classes), ``activations()`` and ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that
-    a member gives, and ``correct()`` whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained on,
-    ``task`` and ``model`` those of the first member. ``halfway(points)`` is what a decoder of sums gives for symbols
-    with ``points`` (M, B, d) halfway between them, (M, B, classes).
+    members give, and ``correct()`` whether they are the table's, whatever a row was labelled in training. ``in_train``
+    (M, rows) are the rows trained on, ``task`` and ``model`` those of the first member. ``halfway(points)`` is what a
+    decoder of sums gives for symbols with ``points`` (M, B, d) halfway between them, (M, B, classes).
     """
 
     params: Numbers

@@ -16,21 +16,21 @@ Epochs = Annotated[int, whole(1)]
 BASE = {"size": 32, "width": 0.125, "channels": 1}
 
 
-@section.experiment(quick={"epochs": 10})
+@section.experiment(quick={"epochs": 5})
 def decays(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """Weight decay 0 and ten times the paper's."""
     conditions = [{**BASE, "label": f"decay {decay:g}", "weight_decay": decay} for decay in (0.0, 1e-3)]
     return _of("decays", s, conditions, epochs, seeds)
 
 
-@section.experiment(quick={"epochs": 10})
+@section.experiment(quick={"epochs": 5})
 def intended(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """The drawing as it was meant: four cells alike."""
     condition = {**BASE, "label": "intended drawing", "weight_decay": s.weight_decay, "drawing": "intended"}
     return _of("intended", s, [condition], epochs, seeds)
 
 
-@section.experiment(quick={"epochs": 10})
+@section.experiment(quick={"epochs": 5})
 def flat(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """A readout with weights of its own for each place, at 64 pixels: at 32 there is one place, and nothing to pool."""
     condition = {**BASE, "label": "flattened", "weight_decay": s.weight_decay, "size": 64, "head": "flatten"}

@@ -13,13 +13,14 @@ from grokbook.chapters.resnet.reading import apart, delay, final, jump, per_epoc
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary
 from grokbook.chapters.resnet.training import on_pictures
 from grokbook.claims import REACHED, Part, at_least, at_most, between
-from grokbook.settings import Seeds, whole
+from grokbook.settings import Seeds, several, whole
 from grokbook.train.experiment import Experiment
 from grokbook.words import percent, times
 
 section = Section("network")
 
 Epochs = Annotated[int, whole(1)]
+Sizes = Annotated[tuple[int, ...], several(whole(8))]
 SMALL = {"size": 32, "width": 0.125, "channels": 1, "epochs": 3000, "seeds": 3}
 
 
@@ -35,26 +36,34 @@ def fig7(s: Settings) -> Experiment:
         "weight_decay": s.weight_decay,
         "weights": s.weights,
     }
-    return _sized("fig7", s, condition, s.epochs, s.seeds)
+    return _sized("fig7", s, [condition], s.epochs, s.seeds)
 
 
-@section.experiment(quick={"epochs": 20, "seeds": 1})
+@section.experiment(quick={"epochs": 5, "seeds": 1})
 def wider(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 2) -> Experiment:
     """Fig. 7 at a quarter of the width, on pictures of 32 pixels."""
     condition = {"label": "32 px, width 0.25", "size": 32, "width": 0.25, "channels": 1}
-    return _sized("wider", s, condition | {"drawing": s.drawing, "weight_decay": s.weight_decay}, epochs, seeds)
+    return _sized("wider", s, [condition | {"drawing": s.drawing, "weight_decay": s.weight_decay}], epochs, seeds)
 
 
-@section.experiment(quick={"epochs": 10, "seeds": 1})
+@section.experiment(quick={"epochs": 5, "seeds": 1})
 def finer(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 1) -> Experiment:
     """Fig. 7 at an eighth of the width, on pictures of 64 pixels."""
     condition = {"label": "64 px, width 0.125", "size": 64, "width": 0.125, "channels": 1}
-    return _sized("finer", s, condition | {"drawing": s.drawing, "weight_decay": s.weight_decay}, epochs, seeds)
+    return _sized("finer", s, [condition | {"drawing": s.drawing, "weight_decay": s.weight_decay}], epochs, seeds)
 
 
-def _sized(name: str, s: Settings, condition: dict, epochs: int, seeds: int) -> Experiment:
+@section.experiment(quick={"epochs": 1, "seeds": 1, "sizes": (20,)})
+def wide(s: Settings, *, sizes: Sizes = (64, 112), epochs: Epochs = 4000, seeds: Seeds = 2) -> Experiment:
+    """Fig. 7 at the full width, on smaller pictures: for a GPU."""
+    conditions = [{"label": f"{size} px, width 1", "size": size, "width": 1.0, "channels": 3} for size in sizes]
+    same = {"drawing": s.drawing, "weight_decay": s.weight_decay}
+    return _sized("wide", s, [one | same for one in conditions], epochs, seeds)
+
+
+def _sized(name: str, s: Settings, conditions: list[dict], epochs: int, seeds: int) -> Experiment:
     return on_pictures(
-        f"resnet/{name}", condition, symbols=s.symbols, train_size=s.train_size, epochs=epochs, seeds=seeds
+        f"resnet/{name}", *conditions, symbols=s.symbols, train_size=s.train_size, epochs=epochs, seeds=seeds
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook.chapters.resnet import pictures, tasks
+from grokbook.chapters.resnet import measures, pictures, tasks
 
 SMALL = tasks.ShapeSum((0, 3, 4), 20)
 
@@ -41,7 +41,7 @@ def test_errors_equal_a_loop_over_pictures() -> None:
     places, labels = SMALL.table()
     given = labels + generator.integers(-2, 3, size=(2, 81))
     in_train = np.stack([SMALL.in_train(seed) for seed in (0, 1)])
-    found = tasks.errors(SMALL, given, in_train)
+    found = measures.errors(SMALL, given, in_train)
     for member in range(2):
         answer = {tuple(row): int(given[member, k]) for k, row in enumerate(places.tolist())}
         label = {tuple(row): int(labels[k]) for k, row in enumerate(places.tolist())}
@@ -64,7 +64,7 @@ def test_errors_equal_a_loop_over_pictures() -> None:
 
 def test_accuracy_of_no_picture_is_missing() -> None:
     task = tasks.ShapeSum((0, 3), 15)
-    found = tasks.errors(task, task.table()[1][None], task.in_train(0)[None])
+    found = measures.errors(task, task.table()[1][None], task.in_train(0)[None])
     assert np.isnan([found["accuracy_seen"], found["accuracy_unseen"]]).any()
 
 

@@ -1,0 +1,65 @@
+"""What is measured of a network's answers: how a sum is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook.chapters.resnet import theory
+from grokbook.chapters.resnet.tasks import ShapeSum
+from grokbook.train.monitor import Measured, register
+
+
+def answers(now: Measured) -> dict[str, NDArray[Any]]:
+    """The answer to every picture, (M, n**4)."""
+    return {"answers": now.answers()}
+
+
+def sums(now: Measured) -> dict[str, NDArray[np.float64]]:
+    """How a network is wrong on the test pictures; see ``errors``."""
+    return errors(now.task, now.answers(), now.in_train)
+
+
+def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArray[np.float64]]:
+    """What the answers to test pictures have in common.
+
+    Args:
+        task: whose pictures.
+        given: (M, n**4) answers to all of them.
+        in_train: (M, n**4) which were trained on.
+
+    Returns:
+        (M,) each: ``within_one``, the share at most one off; ``signed_error``, the mean of answer less sum;
+        ``accuracy_seen`` and ``accuracy_unseen``, of pictures of which the training set holds, or does not hold, a
+        permutation (nan over none); ``swap_alike`` and ``swap_odd``, the share of pictures whose answer stays when the
+        bottom two symbols, or the top two, change places. Only pictures count whose two symbols differ. In the
+        released drawing the bottom cells are drawn alike, the top ones are not.
+    """
+    n = len(task.symbols)
+    places, labels = task.table()
+    orbit = theory.orbit_of(n, theory.group_of("all permutations"))
+    error, test = given - labels, ~in_train
+    seen = np.stack([np.isin(orbit, orbit[row]) for row in in_train])
+    found = {
+        "within_one": _mean(np.abs(error) <= 1, test),
+        "signed_error": _mean(error, test),
+        "accuracy_seen": _mean(error == 0, test & seen),
+        "accuracy_unseen": _mean(error == 0, test & ~seen),
+    }
+    for name, (one, other) in (("swap_alike", (2, 3)), ("swap_odd", (0, 1))):
+        swapped = places.copy()
+        swapped[:, [one, other]] = places[:, [other, one]]
+        there = swapped @ n ** np.arange(4)[::-1]
+        found[name] = _mean(given[:, there] == given, test & (places[:, one] != places[:, other]))
+    return found
+
+
+def _mean(values: NDArray, where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(M,) the mean of each row of values over some of its entries; nan over none."""
+    counts = where.sum(-1)
+    return np.divide((values * where).sum(-1), counts, out=np.full(len(where), np.nan), where=counts > 0)
+
+
+register(answers=answers, sums=sums)
