@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import hashlib
 import inspect
 import json
 import os
@@ -27,8 +26,9 @@ from grokbook import fold, plotting, register
 from grokbook.chapter import Chapter
 from grokbook.claims import Claim, Verdict, tally
 from grokbook.settings import Settings
+from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 
 
 class NotTrained(KeyError):
@@ -187,7 +187,7 @@ class Page(Mapping[str, xr.Dataset]):
             today, counted = claim.judge(self), claim.counted(self)
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})
-                counted = dataclasses.replace(counted, outcome=register.counted(entry, counted.outcome))
+                counted = dataclasses.replace(counted, outcome=register.counted(entry, counted.outcome, counted.size))
             if missing := [one for one in claim.needs if one not in self]:
                 found = [self._found.get(one) for one in missing]
                 note = "; ".join(dict.fromkeys(one.command for one in found if isinstance(one, NotTrained)))
@@ -263,14 +263,6 @@ class Page(Mapping[str, xr.Dataset]):
 # ------------------------------------------------------------------------------------------------- what records are
 
 
-def size_of(wanted: Experiment, found: Experiment) -> str:
-    """``"full"``, ``"fewer seeds"`` of the same conditions, or ``"smaller"``."""
-    if wanted.hash == found.hash:
-        return "full"
-    without = [{repr(dataclasses.replace(run, seed=0, label="")) for run in one.runs} for one in (wanted, found)]
-    return "fewer seeds" if without[0] == without[1] else "smaller"
-
-
 def standing(chapter: Chapter) -> dict[str, str]:
     """Claim id -> the size of the records that decide it at the chapter's own settings, "none" where one is missing."""
     home, sizes = chapter.settings(), {}
@@ -287,26 +279,9 @@ def standing(chapter: Chapter) -> dict[str, str]:
     }
 
 
-def networks(found: Any) -> set[str]:
-    """The distinct trainings behind records, by recipe: what stands in two records is one network."""
-    runs = (run for record in found for run in json.loads(record.attrs["recipe"])["runs"])
-    return {hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16] for run in runs}
-
-
 def petaflop(experiment: Experiment) -> float:
     """What a training costs if no member leaves early, evaluations left out."""
     return 1e-15 * sum(run.steps * planning.flops(run) for run in experiment.runs)
-
-
-def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
-    """The same experiment with fewer and fewer of its seeds, as long as every condition is left."""
-    of_condition: dict[Run, list[int]] = {}
-    for i, run in enumerate(experiment.runs):
-        of_condition.setdefault(dataclasses.replace(run, seed=0), []).append(i)
-    for count in range(max(map(len, of_condition.values())) - 1, 0, -1):
-        kept = sorted(i for own in of_condition.values() for i in own[:count])
-        runs = tuple(experiment.runs[i] for i in kept)
-        yield dataclasses.replace(experiment, runs=runs, scale="reduced")
 
 
 # ------------------------------------------------------------------------------------------------ inside a notebook
