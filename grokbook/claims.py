@@ -159,6 +159,11 @@ def smallest(sizes: Any) -> str:
     return SIZES[max((SIZES.index(size) for size in sizes), default=0)]
 
 
+def decided(outcome: str, size: str) -> str:
+    """A claim's outcome, "undecided" where it fails, or fails in part, on a record smaller than it should have."""
+    return "undecided" if size == "smaller" and outcome in ("partly", "not reproduced") else outcome
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the records say about a claim.

@@ -3,11 +3,12 @@
 ``results/<chapter>/criteria.json`` holds an entry a claim: ``whose`` it is (``"paper"`` or ``"ours"``) and its
 ``versions``, the first one first. A version has its ``date`` and ``commit``, the ``criterion``, the size of the
 ``record`` that existed by then (``RECORDS``), the ``verdict`` it gave last, and, from the second on, ``why`` it was
-written and whether an error in the one before it ``forced`` that. ``added_later`` marks a first version that was
-written after its record, ``together`` one that came into the history in one commit with it, so that the history does
-not say which was first. Where the last change was made after a record and not forced, ``counted`` is what the
-criterion before all such changes gives on today's record, and ``counted_how`` the number that decides. ``restated``
-marks a version that says the same in other words. Claims that are gone say when and why in ``withdrawn``.
+written and whether an error in the one before it ``forced`` that. Verdicts are those of the criterion alone: that it
+decides nothing on a smaller record (``claims.decided``) is left to who counts them. ``added_later`` marks a first
+version that was written after its record, ``together`` one that came into the history in one commit with it, so that
+the history does not say which was first. Where the last change was made after a record and not forced, ``counted`` is
+what the criterion before all such changes gives on today's record, and ``counted_how`` the number that decides.
+``restated`` marks a version that says the same in other words. Claims that are gone say when and why in ``withdrawn``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from grokbook.claims import decided
 from grokbook.train import records
 
 RECORDS = ("none", "smaller", "fewer seeds", "full")
@@ -59,22 +61,23 @@ def changed(entry: Entry) -> bool:
     return bool(changes(entry))
 
 
-def counted(entry: Entry, outcome: str) -> str:
+def counted(entry: Entry, outcome: str, size: str = "full") -> str:
     """The verdict to count: that of the criterion before unforced changes, where there are any, else ``outcome``.
 
     Args:
         entry: of the claim.
         outcome: what today's criterion gives on the committed records.
+        size: of these records.
     """
-    return entry.get("counted", outcome)
+    return decided(entry["counted"], size) if "counted" in entry else outcome
 
 
-def earlier(entry: Entry) -> str | None:
+def earlier(entry: Entry, size: str = "full") -> str | None:
     """For a changed criterion, the verdict by the earlier one: on today's record where it is known, else on its own."""
     if not changed(entry):
         return None
     before = entry["versions"][entry["versions"].index(changes(entry)[0]) - 1]
-    return entry.get("counted", before["verdict"])
+    return counted(entry, before["verdict"], size)
 
 
 def story(entry: Entry) -> list[str]:

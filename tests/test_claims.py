@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from grokbook.claims import SIZES
 from grokbook.firstform.claims import Claim, Verdict, number, outcome, percent, plain_table, spread, table, tally
 
 
@@ -48,13 +49,23 @@ def test_a_claim_without_its_record_is_not_tested_and_says_what_would_train_it()
     assert "grokbook train x/curves" in verdict.note
 
 
-def test_a_verdict_on_a_reduced_record_says_so():
-    assert accuracy_claim().judge({"curves": record(1.0, scale="reduced")}).reduced
-    assert not accuracy_claim().judge({"curves": record(1.0, scale="full")}).reduced
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("accuracy", "outcome"), [(1.0, "reproduced"), (0.5, "not reproduced")])
+def test_a_failure_on_a_smaller_record_is_undecided_and_a_success_stands(size, accuracy, outcome):
+    verdict = accuracy_claim().judge({"curves": record(accuracy, size=size)})
+    undecided = size == "smaller" and outcome == "not reproduced"
+    assert (verdict.outcome, verdict.size) == ("undecided" if undecided else outcome, size)
+
+
+def test_one_smaller_record_leaves_the_whole_claim_undecided_and_what_was_not_tested_so():
+    needs, of = ("curves", "other"), {"curves": record(0.5, size="full"), "other": record(1.0, size="smaller")}
+    assert accuracy_claim(needs=needs).judge(of).outcome == "undecided"
+    untested = accuracy_claim(needs=needs, check=lambda records: Verdict("not tested"))
+    assert untested.judge(of).outcome == "not tested"
 
 
 def test_an_unknown_outcome_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match="reproduced, partly, not reproduced, not tested"):
+    with pytest.raises(ValueError, match="reproduced, partly, not reproduced, undecided, not tested"):
         Verdict("fine")
 
 
@@ -119,9 +130,9 @@ def test_the_table_escapes_what_it_shows():
     assert 'aria-label="a &quot;caption&quot;"' in markup
 
 
-def test_a_reduced_verdict_carries_its_mark():
-    markup = table([accuracy_claim()], {"a": Verdict("partly", reduced=True)}, "Claims")._repr_html_()
-    assert 'class="verdict reduced"' in markup
+def test_the_size_of_its_records_stands_beside_a_verdict():
+    markup = table([accuracy_claim()], {"a": Verdict("partly", size="fewer seeds")}, "Claims")._repr_html_()
+    assert '<span class="verdict size">fewer seeds</span>' in markup
 
 
 def test_a_plain_table_names_rows_and_columns():
@@ -141,7 +152,11 @@ def test_a_changed_criterion_is_marked_and_shown_with_the_verdict_by_the_earlier
     entry = {"versions": [before, late], "counted": "reproduced", "counted_how": "0.85"}
     verdicts = {"a": Verdict("partly")}
     shown = table([accuracy_claim()], verdicts, "Claims", {"a": entry}).markup
-    assert 'class="verdict changed"' in shown
+    assert '<span class="verdict size">criterion changed</span>' in shown
     assert "Changed 2026-11-02, after the record: too easy." in shown
     assert "By the earlier one, which counts: reproduced (0.85)." in shown
+    smaller = table(
+        [accuracy_claim()], {"a": Verdict("undecided", size="smaller")}, "Claims", {"a": entry | {"counted": "partly"}}
+    )
+    assert "By the earlier one, which counts: undecided (0.85)." in smaller.markup
     assert "changed" not in table([accuracy_claim()], verdicts, "Claims").markup

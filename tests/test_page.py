@@ -12,7 +12,7 @@ import xarray as xr
 
 from grokbook import plotting, recipes, register
 from grokbook.firstform.claims import Claim, Verdict
-from grokbook.firstform.page import Page, fewer_seeds
+from grokbook.firstform.page import Page
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
@@ -82,28 +82,16 @@ def test_at_other_settings_a_training_gets_the_seeds_that_the_budget_allows(make
     whole = experiment()
     here = make(cost=lambda one: float(len(one.runs)), budget=1.0)
     assert here["curves"].seed.values.tolist() == [whole.runs[0].seed]
-    assert here["curves"].attrs["scale"] == "reduced"
+    assert here["curves"].attrs["size"] == "fewer seeds"
     told = here.ran("curves").text
-    assert "reduced" in told and "`budget=2` runs it" in told
+    assert "fewer seeds" in told and "`budget=2` runs it" in told
     committed = make(cost=lambda one: float(len(one.runs)), budget=1.0, committed=["curves"])
     assert "curves" not in committed  # at the paper's settings it has a command instead
 
 
-def test_fewer_seeds_leave_every_condition_in():
-    both = (*experiment().runs, *(dataclasses.replace(run, steps=7) for run in experiment().runs))
-    (fewer,) = fewer_seeds(dataclasses.replace(experiment(), runs=both))
-    assert [run.steps for run in fewer.runs] == [both[0].steps, 7] and fewer.scale == "reduced"
-    seed = both[0].seed + 10  # a condition may have seeds of its own
-    others = tuple(dataclasses.replace(run, steps=7, seed=run.seed + 10) for run in experiment().runs)
-    (fewer,) = fewer_seeds(dataclasses.replace(experiment(), runs=(*experiment().runs, *others)))
-    assert [(run.steps, run.seed) for run in fewer.runs] == [(both[0].steps, both[0].seed), (7, seed)]
-    uneven = dataclasses.replace(experiment(), runs=(both[0], both[3]))  # each seed has a condition of its own
-    assert list(fewer_seeds(uneven)) == []
-
-
 def test_studies_are_computed_and_may_have_no_meaning(make):
     here = make()
-    assert float(here["twice"].x) == 2.0
+    assert float(here["twice"].x) == 2.0 and here["twice"].attrs["size"] == "full"
     assert "nothing" not in here and "unknown" not in here
 
 
@@ -173,7 +161,7 @@ def test_what_was_run_is_told_once(make):
     assert here.ran("curves").text == "See above: `curves`."
 
 
-def test_a_reduced_record_shows_both_settings(make, monkeypatch):
+def test_a_smaller_record_shows_both_settings(make, monkeypatch):
     import dataclasses
 
     here = make(
@@ -183,7 +171,7 @@ def test_a_reduced_record_shows_both_settings(make, monkeypatch):
         budget=10.0,
     )
     text = here.ran("curves").text
-    assert 'class="verdict reduced"' in text and "3 steps" in text and "1,000 steps" in text
+    assert '<span class="verdict size">smaller</span>' in text and "3 steps" in text and "1,000 steps" in text
     assert text.count("2 seeds") == 2
 
 
@@ -215,8 +203,9 @@ def test_verdicts_and_records_are_kept_for_the_scorecard_where_a_folder_is_named
     kept = json.loads((tmp_path / "test" / "claims.json").read_text())
     (said,) = kept["claims"]
     assert said["id"] == "a" and said["outcome"] == "reproduced" and said["statement"] == CLAIM.statement
+    assert (said["size"], said["paper"], said["ours"]) == ("full", "yes", "it did")
     (record,) = kept["records"]
-    assert (record["name"], record["scale"], record["networks"]) == ("curves", "full", 2)
+    assert (record["name"], record["size"], len(record["networks"])) == ("curves", "full", 2)
 
 
 def test_the_records_table_names_source_hash_and_command(make):

@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from grokbook import register
-from grokbook.claims import OUTCOMES
+from grokbook.claims import OUTCOMES, decided
 from grokbook.train import records
 
 FIRST = (records.ROOT / "grokbook" / "chapters").glob("*/claims.py")
@@ -46,7 +46,15 @@ def test_another_verdict_is_counted_only_after_an_unforced_change_and_for_todays
         if "counted" in entry:
             assert entry["counted"] in OUTCOMES and entry["counted_how"], id
             # It was worked out on the record behind today's verdict: where another changes that, work it out anew.
-            assert entry["versions"][-1]["verdict"] == TODAY[chapter][id]["outcome"], id
+            today = TODAY[chapter][id]
+            assert decided(entry["versions"][-1]["verdict"], today["size"]) == today["outcome"], id
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_no_claim_fails_on_a_smaller_record(chapter):
+    for id, today in TODAY[chapter].items():
+        assert today["outcome"] == decided(today["outcome"], today["size"]), id
+        assert (today["outcome"] != "undecided") or today["size"] == "smaller", id
 
 
 VERSION = {"date": "2026-11-01", "criterion": "≥ 2", "record": "none", "verdict": "partly"}
@@ -57,6 +65,8 @@ def test_the_verdict_before_an_unforced_change_is_counted():
     entry = {"whose": "paper", "versions": [VERSION, LATE], "counted": "not reproduced", "counted_how": "1.5"}
     assert register.changed(entry)
     assert register.counted(entry, "reproduced") == register.earlier(entry) == "not reproduced"
+    assert register.counted(entry, "reproduced", "fewer seeds") == "not reproduced"
+    assert register.counted(entry, "reproduced", "smaller") == register.earlier(entry, "smaller") == "undecided"
 
 
 def test_a_change_before_the_record_or_one_that_an_error_forced_leaves_todays_verdict():

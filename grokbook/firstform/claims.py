@@ -17,12 +17,13 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from grokbook import register
+from grokbook.claims import OUTCOMES as OUTCOMES
+from grokbook.claims import decided, smallest
+from grokbook.fold import badge
 from grokbook.words import number as number
 from grokbook.words import percent as percent
 
 Records = Mapping[str, xr.Dataset]
-
-OUTCOMES = ("reproduced", "partly", "not reproduced", "not tested")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Verdict:
         median, low, high: of the deciding quantity over those seeds, where there is one.
         of: what that quantity is, as a word or two.
         note: what else a reader must know.
-        reduced: whether it rests on trainings at smaller settings than the paper's.
+        size: of the smallest record that it rests on.
     """
 
     outcome: str
@@ -47,7 +48,7 @@ class Verdict:
     high: float | None = None
     of: str = ""
     note: str = ""
-    reduced: bool = False
+    size: str = "full"
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
@@ -77,7 +78,7 @@ class Claim:
     check: Callable[[Records], Verdict]
 
     def judge(self, records: Records, *, train: Callable[[str], str] | None = None) -> Verdict:
-        """The verdict; "not tested" where a record is missing.
+        """The verdict; "not tested" where a record is missing, "undecided" where it fails on a smaller one.
 
         Args:
             records: name -> record, of those that are at hand.
@@ -90,8 +91,8 @@ class Claim:
                 "not tested", note=f"to train it: {command}" if command else f"no record of {', '.join(missing)}"
             )
         verdict = self.check(records)
-        reduced = any(records[name].attrs.get("scale") == "reduced" for name in self.needs)
-        return replace(verdict, reduced=verdict.reduced or reduced)
+        size = smallest([verdict.size, *(records[name].attrs.get("size", "full") for name in self.needs)])
+        return replace(verdict, outcome=decided(verdict.outcome, size), size=size)
 
 
 Check = Callable[[Records], Verdict]
@@ -165,15 +166,13 @@ class Table:
         return self.markup
 
 
-def badge(outcome: str, *, reduced: bool = False, changed: bool = False) -> str:
-    """The word for a verdict as HTML, with others where it rests on reduced settings or on a changed criterion."""
-    words = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
-    marks = [mark for mark, holds in (("reduced", reduced), ("changed", changed)) if holds]
-    return " ".join([words, *(f'<span class="verdict {mark}">{mark}</span>' for mark in marks)])
+def history(entry: register.Entry, size: str) -> str:
+    """What became of a criterion after its record existed, as small print in HTML; nothing where nothing did.
 
-
-def history(entry: register.Entry) -> str:
-    """What became of a criterion after its record existed, as small print in HTML; nothing where nothing did."""
+    Args:
+        entry: of the claim in the register.
+        size: of today's record.
+    """
     first, *_ = entry["versions"]
     lines = [f"Added {first['date']}, after the record."] if first.get("added_later") else []
     for version in register.changes(entry):
@@ -181,7 +180,7 @@ def history(entry: register.Entry) -> str:
         lines.append(f"Changed {version['date']}, after the record: {why}.")
     if register.changed(entry):
         counts, how = (", which counts", f" ({entry['counted_how']})") if "counted" in entry else ("", "")
-        lines.append(f"By the earlier one{counts}: {register.earlier(entry)}{how}.")
+        lines.append(f"By the earlier one{counts}: {register.earlier(entry, size)}{how}.")
     return "".join(f"<br><small>{html.escape(line)}</small>" for line in lines)
 
 
@@ -206,7 +205,7 @@ def table(
     rows = []
     for claim in claims:
         verdict, entry = verdicts[claim.id], (entries or {}).get(claim.id)
-        mark = badge(verdict.outcome, reduced=verdict.reduced, changed=bool(entry and register.changed(entry)))
+        mark = badge(verdict.outcome, verdict.size, changed=bool(entry and register.changed(entry)))
         over = ""
         if verdict.n:
             over = f"n = {verdict.n}"
@@ -218,7 +217,7 @@ def table(
         rows.append(
             f'<tr id="claim-{text(claim.id)}"><th scope="row">{text(claim.figure)}</th>'
             f"<td>{text(claim.statement)}<br><small>Criterion: {text(claim.criterion)}</small>"
-            f"{history(entry) if entry else ''}</td>"
+            f"{history(entry, verdict.size) if entry else ''}</td>"
             f'<td data-label="Expected">{text(claim.paper)}</td><td data-label="Ours">{ours}</td>'
             f"<td>{mark}</td></tr>"
         )

@@ -6,7 +6,6 @@ page's budget is not started: what needs it says so, with the command that would
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,11 +15,14 @@ import numpy as np
 import xarray as xr
 
 from grokbook import plotting, register, words
+from grokbook.claims import decided, smallest
 from grokbook.firstform import claims as claims_module
 from grokbook.firstform.claims import Markdown
+from grokbook.fold import badge
 from grokbook.recipes import describe, settings
+from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import records, runner
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 from grokbook.train.records import write_whole
 
 Study = Callable[[], xr.Dataset | None]
@@ -28,6 +30,8 @@ Study = Callable[[], xr.Dataset | None]
 
 class Page(Mapping[str, xr.Dataset]):
     """One chapter at one set of parameters; a mapping from names to records and studies, filled when asked.
+
+    Records carry ``size`` among their attributes (full, fewer seeds or smaller), and studies that of their smallest.
 
     Args:
         chapter: its name.
@@ -81,7 +85,7 @@ class Page(Mapping[str, xr.Dataset]):
             if name in self.experiments:
                 self._found[name] = self._obtain(name)
             elif name in self.studies:
-                self._found[name] = self.studies[name]()
+                self._found[name] = self._study(name)
             else:
                 raise KeyError(name)
         found = self._found[name]
@@ -101,6 +105,10 @@ class Page(Mapping[str, xr.Dataset]):
     def __len__(self) -> int:
         return len(self.experiments) + len(self.studies)
 
+    def _study(self, name: str) -> xr.Dataset | None:
+        study, behind = self.studies[name](), [self[one] for one in self.made_of.get(name, ()) if one in self]
+        return None if study is None else study.assign_attrs(size=smallest(one.attrs["size"] for one in behind))
+
     def _obtain(self, name: str) -> xr.Dataset | None:
         full, reduced = self.experiments[name], self.otherwise.get(name)
         candidates = [full] if reduced is None else [full, reduced]
@@ -111,7 +119,8 @@ class Page(Mapping[str, xr.Dataset]):
                 place = next(place for place in found if place.record is not None)
                 committed = place.path in [records.stored_path(one) for one in candidates]
                 self.sources[name] = "stored" if committed else "trained here"
-                return record
+                used = next(one for one in candidates if one.hash == record.attrs["hash"])
+                return record.assign_attrs(size=size_of(full, used))
         within = [one for one in candidates if self.cost(one) <= self.budget]
         if not within and name not in self.committed:
             within = [one for one in fewer_seeds(full) if self.cost(one) <= self.budget]
@@ -122,7 +131,7 @@ class Page(Mapping[str, xr.Dataset]):
         if runner.fresh() or runner.status(within[0]).record is None:
             _tell(f"{within[0].name}: training {len(within[0].runs)} networks, {within[0].member_steps:,} steps in all")
         self.sources[name] = "trained here"
-        return runner.obtain(within[0], device=self.device)
+        return runner.obtain(within[0], device=self.device).assign_attrs(size=size_of(full, within[0]))
 
     def command(self, name: str) -> str:
         """What to type to make a missing record; at other settings than the paper's, what to add to the parameters."""
@@ -138,7 +147,7 @@ class Page(Mapping[str, xr.Dataset]):
         """What makes the record that is shown."""
         if record is not None and name not in self.committed:
             return "this chapter with its parameters"
-        reduced = record is not None and record.attrs["scale"] == "reduced"
+        reduced = record is not None and record.attrs["size"] != "full"
         return f"{self.command(name)} --reduced" if reduced else self.command(name)
 
     # ------------------------------------------------------------------------------------------------- what is shown
@@ -179,12 +188,12 @@ class Page(Mapping[str, xr.Dataset]):
         return f"**What was run** (`{name}`): {describe(self[name])}.{self._scale(name)}"
 
     def _scale(self, name: str) -> str:
-        if self[name].attrs.get("scale") != "reduced":
+        if (size := self[name].attrs["size"]) == "full":
             return ""
         *alike, has = describe(self[name]).split("; ")
         *settled, wanted = settings(self.experiments[name].runs).split("; ")
         full = f"has {wanted}" if alike == settled and has != wanted else f"is {'; '.join((*settled, wanted))}"
-        return f' <span class="verdict reduced">reduced</span> The full setting {full}; `{self.command(name)}` runs it.'
+        return f' <span class="verdict size">{size}</span> The full setting {full}; `{self.command(name)}` runs it.'
 
     def claims(self, *ids: str, caption: str) -> claims_module.Table:
         """A table of claims with their verdicts; what was judged is kept for the summary."""
@@ -214,16 +223,18 @@ class Page(Mapping[str, xr.Dataset]):
         for name in ("partly", "not reproduced"):
             for one in said:
                 if one["outcome"] == name:
-                    badge = claims_module.badge(name, reduced=one["reduced"], changed=one["changed"])
-                    lines.append(f'- <a href="#claim-{one["id"]}">{one["figure"]}</a>: {one["statement"]} {badge}')
+                    mark = badge(name, one["size"], changed=one["changed"])
+                    lines.append(f'- <a href="#claim-{one["id"]}">{one["figure"]}</a>: {one["statement"]} {mark}')
         if untrained := [name for name in self.experiments if name not in self]:
             lines += ["", f"Not trained yet: {', '.join(f'`{name}`' for name in untrained)}."]
         return Markdown("\n".join(lines))
 
-    def counted(self, id: str, outcome: str) -> str:
-        """The verdict that counts where today's criterion gives ``outcome`` on the record that the register knows."""
+    def counted(self, id: str, verdict: claims_module.Verdict) -> str:
+        """The outcome that counts: the register's, where today's criterion gives what it gave when that was filled."""
         entry = self.entries.get(id) if self.settled else None
-        return register.counted(entry, outcome) if entry and outcome == entry["versions"][-1]["verdict"] else outcome
+        if entry and verdict.outcome == decided(entry["versions"][-1]["verdict"], verdict.size):
+            return register.counted(entry, verdict.outcome, verdict.size)
+        return verdict.outcome
 
     def _said(self) -> list[dict[str, Any]]:
         """Every claim with the verdict that counts, and the one that today's criterion gives."""
@@ -236,10 +247,12 @@ class Page(Mapping[str, xr.Dataset]):
                     "figure": claim.figure,
                     "statement": claim.statement,
                     "whose": entry["whose"] if entry else "paper",
-                    "outcome": self.counted(id, verdict.outcome),
+                    "outcome": self.counted(id, verdict),
                     "today": verdict.outcome,
-                    "reduced": verdict.reduced,
+                    "size": verdict.size,
                     "changed": bool(self.settled and entry and register.changed(entry)),
+                    "paper": claim.paper,
+                    "ours": verdict.ours,
                 }
             )
         return said
@@ -251,8 +264,8 @@ class Page(Mapping[str, xr.Dataset]):
         trained = [
             {
                 "name": name,
-                "scale": "missing" if record is None else record.attrs["scale"],
-                "networks": 0 if record is None else record.sizes["run"],
+                "size": "missing" if record is None else record.attrs["size"],
+                "networks": [] if record is None else sorted(networks([record])),
                 "core_seconds": 0 if record is None else round(record.attrs["wall_seconds"]),
             }
             for name, record in held.items()
@@ -261,7 +274,7 @@ class Page(Mapping[str, xr.Dataset]):
         write_whole(plotting.folder(self.chapter) / "claims.json", text.encode())
 
     def records_table(self) -> claims_module.Table:
-        """Where every record of the page comes from, and how to make it. Reduced settings stand at their figures."""
+        """Where every record of the page comes from, and how to make it. Settings stand at their figures."""
         rows = []
         for name in self.experiments:
             record = self.get(name, None)
@@ -273,7 +286,7 @@ class Page(Mapping[str, xr.Dataset]):
                 [
                     shown,
                     self.sources[name],
-                    record.attrs["scale"],
+                    record.attrs["size"],
                     str(record.sizes["run"]),
                     str(len(np.unique(record.seed.values))),
                     record.attrs["machine"],
@@ -282,7 +295,7 @@ class Page(Mapping[str, xr.Dataset]):
                     command,
                 ]
             )
-        head = ("Experiment", "Source", "Scale", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
+        head = ("Experiment", "Source", "Size", "Runs", "Seeds", "Hardware", "Core time", "Hash", "Command")
         return claims_module.plain_table(head, rows, "The records this page stands on", cards=True)
 
 
@@ -296,14 +309,3 @@ def _tell(line: str) -> None:
     if path := os.environ.get("GROKBOOK_PROGRESS"):
         with open(path, "a", encoding="utf-8") as progress:
             progress.write(line + "\n")
-
-
-def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
-    """The same experiment with fewer and fewer of its seeds, as long as every condition is left."""
-    of_condition: dict[Run, list[int]] = {}
-    for i, run in enumerate(experiment.runs):
-        of_condition.setdefault(dataclasses.replace(run, seed=0), []).append(i)
-    for count in range(max(map(len, of_condition.values())) - 1, 0, -1):
-        kept = sorted(i for own in of_condition.values() for i in own[:count])
-        runs = tuple(experiment.runs[i] for i in kept)
-        yield dataclasses.replace(experiment, runs=runs, scale="reduced")

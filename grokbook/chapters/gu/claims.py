@@ -89,7 +89,7 @@ def _base(records: Records) -> Verdict:
 )
 def _fig3(records: Records) -> Verdict:
     study = records["masks"]
-    size, p = study.attrs["size"], study.sizes["i"]
+    size, p = study.attrs["hole_size"], study.sizes["i"]
     free = {"square": p * p - (size + 1) ** 2, "strip": p * p - (size + 1) * p}
     trained = study.trained.values.sum((1, 2))
     allowed = theory.training_size(p, study.attrs["train_fraction"])
@@ -125,7 +125,7 @@ def _with_ceiling(study: xr.Dataset) -> tuple[xr.Dataset, str]:
 
 def _generalises(study: xr.Dataset) -> str:
     """ "" or why a smaller table says nothing of holes: its networks are wrong where nothing was left out, too."""
-    if study.attrs["scale"] != "reduced" or study.attrs["p"] == PAPER_P:
+    if study.attrs.get("size") != "smaller" or study.attrs["p"] == PAPER_P:
         return ""
     outside = _over_seeds(study.outside)
     wrong = int((outside < 0.9).sum())
@@ -938,7 +938,7 @@ def _fig11(records: Records) -> Verdict:
     narrow, wide = dict(top[:2]), dict(half[2:])
     told = f"best {_listed(narrow)}; in the first half {_listed(wide)}; over the whole run {_listed(dict(top[2:]))}"
     length = "" if end == 200_000 else f"runs of {number(end)} steps"
-    if record.attrs["scale"] == "reduced" and top[0][1] >= 0.9:
+    if record.attrs.get("size") == "smaller" and top[0][1] >= 0.9:
         return untested(told, f"{length + '; ' if length else ''}the narrowest network generalises: no boundary")
     return Verdict(
         outcome(all(value < 0.2 for value in narrow.values()), all(value >= 0.9 for value in wide.values())),

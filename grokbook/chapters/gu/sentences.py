@@ -52,7 +52,7 @@ def primes(records: Records) -> str:
     told = [f"Drawn are p = {', '.join(map(str, studies.by_prime(records)))}."]
     for name, moduli in studies.not_drawn(records).items():
         text = f"`{name}` has a record of p = {', '.join(map(str, moduli))} too, which is left out"
-        if records[name].attrs["scale"] == "reduced":
+        if records[name].attrs.get("size", "full") != "full":
             text += f"; `python -m grokbook train gu/{name}` runs its full setting"
         told.append(f"{text}.")
     return " ".join(told)

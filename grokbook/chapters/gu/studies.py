@@ -256,7 +256,7 @@ def table_1(record: xr.Dataset) -> xr.Dataset:
         columns["paper_onset"].append(paper.onset if paper and paper.onset else np.nan)
     variables = {name: (("row", "seed"), values) for name, values in found.items()}
     coords = {"row": labels, "seed": seeds, **{name: ("row", values) for name, values in columns.items()}}
-    return xr.Dataset(variables, coords, {"p": len(mask), "scale": record.attrs["scale"]})
+    return xr.Dataset(variables, coords, {"p": len(mask)})
 
 
 def rival_errors(study: xr.Dataset) -> dict[str, dict[str, dict[str, float]]]:
@@ -431,10 +431,7 @@ def special(records: Records) -> xr.Dataset | None:
             )
     if not parts:
         return None
-    scale = (
-        "reduced" if any(records[name].attrs["scale"] == "reduced" for name in TRACKED if name in records) else "full"
-    )
-    return xr.concat(parts, "run").assign_attrs(scale=scale)
+    return xr.concat(parts, "run")
 
 
 # --------------------------------------------------------------------------------------------- without any training
@@ -450,7 +447,7 @@ def masks(p: int, train_fraction: float = 0.3) -> xr.Dataset:
         )
         for kind in holes.values()
     ]
-    attrs = {"size": size, "train_fraction": train_fraction}
+    attrs = {"hole_size": size, "train_fraction": train_fraction}
     return xr.Dataset({"trained": (("hole", "i", "j"), np.array(drawn))}, {"hole": list(holes)}, attrs)
 
 

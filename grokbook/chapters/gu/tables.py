@@ -78,8 +78,9 @@ def _table_1(
     ]
     count, p = study.sizes["seed"], study.attrs["p"]
     over = "median over seeds" if count > 1 else "one seed"
-    scale = " (reduced)" if study.attrs["scale"] == "reduced" else ""
-    caption = f"Table 1, p = {p}{scale}, percent, {over}: {words.format(reach=studies.reach(p))}."
+    size = study.attrs.get("size", "full")
+    what = f"p = {p}" if size == "full" else f"p = {p} ({size})"
+    caption = f"Table 1, {what}, percent, {over}: {words.format(reach=studies.reach(p))}."
     return plain_table(head, rows, caption, cards=True)
 
 

@@ -1188,7 +1188,6 @@ def _fig22(records: Records) -> Verdict:
         f"the moment in {percent(good)} of seeds",
         **spread(ten),
         of="accuracy with ten",
-        reduced=study.attrs.get("scale") == "reduced",
     )
 
 
@@ -1198,6 +1197,11 @@ def _fig22(records: Records) -> Verdict:
 def _stand_in(record: xr.Dataset) -> bool:
     """Whether the bundled digits stand in for the paper's images."""
     return str(record.source.values[0]) == "digits"
+
+
+def _size(record: xr.Dataset) -> str:
+    """Of a record against one of the paper's images."""
+    return "smaller" if _stand_in(record) else "full"
 
 
 def _images(record: xr.Dataset) -> str:
@@ -1243,7 +1247,7 @@ def _fig8a(records: Records) -> Verdict:
         f"{number(float(np.median(control)))}",
         **spread(ratio[np.isfinite(ratio)]),
         of="delay",
-        reduced=_stand_in(record),
+        size=_size(record),
     )
 
 
@@ -1269,7 +1273,7 @@ def _image_norm(records: Records) -> Verdict:
         _images(big)
         + ", ".join(f"{number(one)} at decay {decay:g}" for one, decay in zip(products, decays, strict=True)),
         n=big.sizes["run"],
-        reduced=_stand_in(big),
+        size=_size(big),
     )
 
 
@@ -1296,7 +1300,7 @@ def _fig8b(records: Records) -> Verdict:
         f"{_images(record)}{_shown(phases)}; corners {PHASES[phases[0, 0]]}, {PHASES[phases[-1, -1]]}; highest decay "
         f"and lowest rate: {PHASES[phases[-1, 0]]}",
         n=found.t_val.shape[-1],
-        reduced=_stand_in(record),
+        size=_size(record),
     )
 
 
@@ -1325,7 +1329,7 @@ def _fig19(records: Records) -> Verdict:
         note="free features keep the means of their classes, and with them most of Z; the collapse that the division "
         "by Z "
         "is to prevent needs a shared encoder",
-        reduced=study.attrs["source"] == "digits",
+        size="smaller" if study.attrs["source"] == "digits" else "full",
     )
 
 
@@ -1358,7 +1362,7 @@ def _fig20(records: Records) -> Verdict:
         f"{_images(record)}t_test by images {words}; ratio {number(ratio)}; it grows as the power {number(float(few))} "
         f"of the number at the lower end and {number(float(rest))} above",
         n=len(t),
-        reduced=_stand_in(record),
+        size=_size(record),
     )
 
 

@@ -19,21 +19,24 @@ from grokbook.train.records import conditions, select
 
 def overview(records: Records) -> str:
     """On top: how many claims came out how, by the criterion that counts, and which."""
-    counted = getattr(records, "counted", lambda id, outcome: outcome)
+    counted = getattr(records, "counted", lambda id, verdict: verdict.outcome)
     judged = [(claim, claim.judge(records)) for claim in CLAIMS]
-    verdicts = [(claim, replace(verdict, outcome=counted(claim.id, verdict.outcome))) for claim, verdict in judged]
+    verdicts = [(claim, replace(verdict, outcome=counted(claim.id, verdict))) for claim, verdict in judged]
     lines = []
-    for name, words in zip(OUTCOMES, ("What holds", "In part", "What fails", "Not tested"), strict=True):
+    for name, words in zip(OUTCOMES, ("What holds", "In part", "What fails", "Undecided", "Not tested"), strict=True):
         own = [(claim, verdict) for claim, verdict in verdicts if verdict.outcome == name]
         places = dict.fromkeys(claim.figure for claim, _ in own)
         if own:
-            lines.append(f"- **{words}**, {len(own)}{_reduced([verdict for _, verdict in own])}: {'; '.join(places)}.")
+            lines.append(f"- **{words}**, {len(own)}{_sizes([verdict for _, verdict in own])}: {'; '.join(places)}.")
     return f"{len(verdicts)} claims are judged on this page; a figure may carry several.\n\n" + "\n".join(lines)
 
 
-def _reduced(verdicts: list[Verdict]) -> str:
-    count = sum(verdict.reduced for verdict in verdicts)
-    return f" ({count} at reduced settings)" if count else ""
+def _sizes(verdicts: list[Verdict]) -> str:
+    """How many of them do not rest on full records."""
+    words = {"fewer seeds": "on fewer seeds", "smaller": "on smaller records"}
+    of = {size: sum(verdict.size == size for verdict in verdicts) for size in words}
+    told = [f"{count} {words[size]}" for size, count in of.items() if count]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _never(times: float) -> str:

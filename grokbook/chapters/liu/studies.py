@@ -571,7 +571,7 @@ def component_accuracy(records: Records, shown: int = 10) -> xr.Dataset:
             "t_test": ("run", record.reached_test_accuracy.values),
         },
         {"way": list(ways), "split": list(splits), "component": list(COMPONENTS)},
-        {"shown": shown, **{key: record.attrs[key] for key in ("scale",)}},
+        {"shown": shown},
     )
 
 

@@ -15,12 +15,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grokbook import plotting
-from grokbook.firstform.claims import OUTCOMES, Markdown, Table, badge, plain_table, tally
+from grokbook.claims import OUTCOMES, SIZES
+from grokbook.firstform.claims import Markdown, Table, plain_table, tally
+from grokbook.fold import badge
 from grokbook.plotting import styled
 from grokbook.train import records
 
-COLORS = dict(zip(OUTCOMES, (plotting.GREEN, plotting.YELLOW, plotting.RED, "#dcdce0"), strict=True))
-LETTERS = dict(zip(OUTCOMES, ("white", plotting.INK, "white", plotting.INK), strict=True))
+COLORS = dict(zip(OUTCOMES, (plotting.GREEN, plotting.YELLOW, plotting.RED, "#9a9aa2", "#dcdce0"), strict=True))
+LETTERS = dict(zip(OUTCOMES, ("white", plotting.INK, "white", plotting.INK, plotting.INK), strict=True))
+STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
+    "full": {},
+    "fewer seeds": {"alpha": 0.75, "hatch": "///", "edgecolor": "white", "lw": 0},
+    "smaller": {"alpha": 0.5, "hatch": "xxxx", "edgecolor": "white", "lw": 0},
+}
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,9 @@ class Card:
         chapter: its name, as in ``book/<chapter>.ipynb``.
         title: the heading of its page.
         claims: ``id``, ``figure``, ``statement``, ``whose`` it is ("paper" or "ours"), ``outcome`` (by the criterion
-            that counts), ``today`` (by today's), ``reduced`` and ``changed`` of each.
-        records: ``name``, ``scale``, ``networks`` and ``core_seconds`` of each, scale "missing" where there is none.
+            that counts), ``today`` (by today's), ``size``, ``changed``, ``paper`` and ``ours`` of each.
+        records: ``name``, ``size``, ``networks`` (a digest each) and ``core_seconds`` of each, size "missing" where
+            there is none.
     """
 
     chapter: str
@@ -43,6 +51,11 @@ class Card:
     def of(self, whose: str) -> list[dict[str, Any]]:
         """The claims of the paper, or the checks of our own."""
         return [claim for claim in self.claims if claim["whose"] == whose]
+
+    @property
+    def networks(self) -> set[str]:
+        """The distinct ones behind its records."""
+        return {one for record in self.records for one in record["networks"]}
 
 
 def cards(root: Path = records.ROOT) -> list[Card]:
@@ -71,13 +84,12 @@ def bars(found: Sequence[Card]) -> Figure:
     for row, (card, whose) in enumerate(rows):
         start = 0
         for name in OUTCOMES:
-            for reduced in (False, True):
-                count = sum(one["outcome"] == name and one["reduced"] == reduced for one in card.of(whose))
+            for size, style in STYLES.items():
+                count = sum((one["outcome"], one["size"]) == (name, size) for one in card.of(whose))
                 if not count:
                     continue
-                style = {"alpha": 0.55, "hatch": "////", "edgecolor": "white", "lw": 0} if reduced else {}
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
-                ink = plotting.INK if reduced else LETTERS[name]
+                ink = LETTERS[name] if size == "full" else plotting.INK
                 ax.text(start + count / 2, row, str(count), ha="center", va="center", color=ink, fontsize=10)
                 start += count
     ax.set_yticks(
@@ -88,8 +100,8 @@ def bars(found: Sequence[Card]) -> Figure:
     ax.grid(axis="y", visible=False)
     ax.tick_params(axis="y", length=0)
     one_each = {name: Patch(color=color) for name, color in COLORS.items()}
-    one_each["reduced"] = Patch(facecolor="#9a9aa2", hatch="////", edgecolor="white", lw=0)
-    figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=3, fontsize=9.5)
+    one_each |= {size: Patch(facecolor="#9a9aa2", **style) for size, style in STYLES.items() if style}
+    figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=4, fontsize=9.5)
     return figure
 
 
@@ -102,15 +114,16 @@ def save(figure: Figure) -> Figure:
 def summary(found: Sequence[Card]) -> Markdown:
     """The whole book in a few sentences."""
     claims = [claim for card in found for claim in card.claims]
-    reduced, changed = (sum(claim[mark] for claim in claims) for mark in ("reduced", "changed"))
-    networks = sum(record["networks"] for card in found for record in card.records)
+    fewer, smaller = (sum(claim["size"] == size for claim in claims) for size in ("fewer seeds", "smaller"))
+    networks = set().union(*(card.networks for card in found))
     hours = sum(record["core_seconds"] for card in found for record in card.records) / 3600
     papers, own = ([one["outcome"] for card in found for one in card.of(whose)] for whose in ("paper", "ours"))
     return Markdown(
         f"Of {len(papers)} claims of papers in {len(found)} chapters: {tally(papers)}. Of {len(own)} checks of our "
-        f"own: {tally(own)}. {reduced} verdicts rest on trainings at smaller settings than the paper's. {changed} "
+        f"own: {tally(own)}. {fewer} of all rest on fewer seeds than wanted, {smaller} on smaller trainings. "
+        f"{sum(claim['changed'] for claim in claims)} "
         "criteria were changed after a record existed; where no error in the earlier one forced that, the earlier one "
-        f"counts. Behind the verdicts are {networks:,} trained networks and {hours:,.0f} core hours."
+        f"counts. Behind the verdicts are {len(networks):,} different networks and {hours:,.0f} core hours."
     )
 
 
@@ -118,24 +131,26 @@ def overview(found: Sequence[Card]) -> Table:
     """A row for each chapter: verdicts, and the trainings that they rest on."""
     rows = []
     for card in found:
-        scales = Counter(record["scale"] for record in card.records)
         papers, own = (Counter(one["outcome"] for one in card.of(whose)) for whose in ("paper", "ours"))
+        decided = Counter(one["size"] for one in card.claims if one["outcome"] != "not tested")
+        sizes = Counter(record["size"] for record in card.records)
         rows.append(
             [
                 f'<a href="{card.chapter}.html">{html.escape(card.title.split(":")[0])}</a>',
                 *(f"{papers[name]} + {own[name]}" for name in OUTCOMES),
-                *(str(sum(claim[mark] for claim in card.claims)) for mark in ("reduced", "changed")),
-                " / ".join(str(scales[name]) for name in ("full", "reduced", "missing")),
-                f"{sum(record['networks'] for record in card.records):,}",
+                " / ".join(str(decided[size]) for size in SIZES),
+                str(sum(claim["changed"] for claim in card.claims)),
+                " / ".join(str(sizes[size]) for size in (*SIZES, "missing")),
+                f"{len(card.networks):,}",
                 f"{sum(record['core_seconds'] for record in card.records) / 3600:.1f}&nbsp;h",
             ]
         )
     head = (
         "Chapter",
         *(name.capitalize() for name in OUTCOMES),
-        "…on reduced settings",
-        "…with a changed criterion",
-        "Full / reduced / missing trainings",
+        "Verdicts on full / fewer seeds / smaller",
+        "Changed criteria",
+        "Records full / fewer seeds / smaller / missing",
         "Networks",
         "Core time",
     )
@@ -153,7 +168,7 @@ def lists(found: Sequence[Card], listed: Sequence[str]) -> Table:
             if claim["outcome"] in listed:
                 place = f"{card.chapter}.html#claim-{html.escape(claim['id'], quote=True)}"
                 link = f'<a href="{place}">{html.escape(claim["figure"])}</a>'
-                verdict = badge(claim["outcome"], reduced=claim["reduced"], changed=claim["changed"])
+                verdict = badge(claim["outcome"], claim["size"], changed=claim["changed"])
                 rows.append([link, html.escape(claim["statement"]), verdict])
         if rows:
             markup.append(plain_table(("Paper", "Claim", "Verdict"), rows, card.title, cards=True).markup)

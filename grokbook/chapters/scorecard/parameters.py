@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grokbook.firstform.claims import OUTCOMES
+from grokbook.claims import OUTCOMES
 
 
 def check(values: dict[str, Any]) -> None:

@@ -282,7 +282,7 @@ def test_times_on_the_plateau_of_mirrors_are_named(tiny_records):
 def test_a_stand_in_that_generalises_nowhere_decides_nothing_about_holes():
     ids = ("table1-text-order", "table1-text-values", "table1-text-places")
     wrong = {f"square {k}": 0.5 for k in (30, 35, 40, 45)} | {f"strip {t}": 0.5 for t in (60, 50)}
-    for attrs, tested in (({"p": 47, "scale": "reduced"}, False), ({"p": 97, "scale": "reduced"}, True)):
+    for attrs, tested in (({"p": 47, "size": "smaller"}, False), ({"p": 97, "size": "smaller"}, True)):
         found = holes(outside=wrong).assign_attrs(attrs)
         for id in ids:
             assert (by_id(id).judge({"table_1_text": found}).outcome != "not tested") == tested
@@ -318,7 +318,7 @@ def holes(strips=(67, 60, 50, 40), **changed):
             "size": ("row", [row.size for row in rows]),
             "paper_U": ("row", [row.highest for row in rows]),
         },
-        {"p": 97, "scale": "full"},
+        {"p": 97, "size": "full"},
     )
 
 

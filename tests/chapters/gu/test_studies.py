@@ -25,7 +25,7 @@ def record(every=10, **curves):
         "label": ("run", ["x"] * runs),
         "seed": ("run", np.arange(runs)),
     }
-    attrs = {"recipe": json.dumps({"schedule": {"every": every}}), "scale": "full"}
+    attrs = {"recipe": json.dumps({"schedule": {"every": every}})}
     return xr.Dataset(variables, coords, attrs)
 
 

@@ -15,21 +15,27 @@ from grokbook.chapters.scorecard.figures import Card
 from grokbook.train import records
 
 
-def claim(id, outcome, reduced=False, whose="paper", changed=False):
+def claim(id, outcome, size="full", whose="paper", changed=False):
     said = {"id": id, "figure": f"Fig. {id}", "statement": f"{id} < 2.", "whose": whose, "outcome": outcome}
-    return said | {"today": "reproduced", "reduced": reduced, "changed": changed}
+    return said | {"today": "reproduced", "size": size, "changed": changed}
 
 
 ONE = Card(
     "one",
     "One: a title",
-    [claim("a", "reproduced"), claim("b", "reproduced", True), claim("c", "not tested")],
+    [claim("a", "reproduced"), claim("b", "undecided", "smaller"), claim("c", "not tested")],
     [
-        {"name": "x", "scale": "full", "networks": 5, "core_seconds": 3600},
-        {"name": "y", "scale": "missing", "networks": 0, "core_seconds": 0},
+        {"name": "x", "size": "full", "networks": ["u", "v"], "core_seconds": 3600},
+        {"name": "y", "size": "smaller", "networks": ["v", "w"], "core_seconds": 0},
+        {"name": "z", "size": "missing", "networks": [], "core_seconds": 0},
     ],
 )
-TWO = Card("two", "Two", [claim("d", "not reproduced", changed=True), claim("e", "partly", whose="ours")], [])
+TWO = Card(
+    "two",
+    "Two",
+    [claim("d", "not reproduced", changed=True), claim("e", "partly", "fewer seeds", whose="ours")],
+    [{"name": "x", "size": "full", "networks": ["u"], "core_seconds": 0}],
+)
 
 
 def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book(tmp_path, monkeypatch):
@@ -46,20 +52,20 @@ def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book
     assert figures.cards(tmp_path) == [TWO, ONE]
 
 
-def test_the_summary_and_the_overview_count_verdicts_and_trainings():
+def test_the_summary_and_the_overview_count_verdicts_and_every_network_once():
     text = figures.summary([ONE, TWO]).text
-    assert "Of 4 claims of papers in 2 chapters: 2 reproduced, 1 not reproduced, 1 not tested." in text
-    assert "Of 1 checks of our own: 1 partly. 1 verdicts rest" in text and "1 criteria were changed" in text
-    assert "5 trained networks and 1 core hours" in text
+    assert "Of 4 claims of papers in 2 chapters: 1 reproduced, 1 not reproduced, 1 undecided, 1 not tested." in text
+    assert "Of 1 checks of our own: 1 partly. 1 of all rest on fewer seeds" in text and "1 on smaller" in text
+    assert "1 criteria were changed" in text and "3 different networks and 1 core hours" in text
     rows = figures.overview([ONE, TWO]).markup.split("<tr>")[2:]
-    cells = ["2 + 0", "0 + 0", "0 + 0", "1 + 0", "1", "0", "1 / 0 / 1", "5", "1.0&nbsp;h"]
+    cells = ["1 + 0", "0 + 0", "0 + 0", "1 + 0", "1 + 0", "1 / 0 / 1", "0", "1 / 0 / 1 / 1", "3", "1.0&nbsp;h"]
     assert re.findall("<td.*?>(.*?)</td>", rows[0]) == cells and 'href="one.html"' in rows[0]
 
 
 def test_the_bars_are_as_long_as_the_chapters_claims():
     (ax,) = figures.bars([ONE, TWO]).axes
     assert [bar.get_width() for bar in ax.patches] == [1, 1, 1, 1, 1]
-    assert [bool(bar.get_hatch()) for bar in ax.patches] == [False, True, False, False, False], "reduced is hatched"
+    assert [bar.get_hatch() for bar in ax.patches] == [None, "xxxx", None, None, "///"], "hatched by size"
     assert [label.get_text() for label in ax.get_yticklabels()] == ["One", "Two", "our own"]
     assert max(bar.get_x() + bar.get_width() for bar in ax.patches) == 3
 
@@ -67,9 +73,8 @@ def test_the_bars_are_as_long_as_the_chapters_claims():
 def test_claims_are_listed_by_verdict_and_lead_to_their_place():
     markup = figures.lists([ONE, TWO], ["not tested", "not reproduced"]).markup
     assert 'href="one.html#claim-c"' in markup and 'href="two.html#claim-d"' in markup
-    assert "c &lt; 2." in markup and "claim-a" not in markup
-    assert 'class="verdict reduced"' in figures.lists([ONE], ["reproduced"]).markup
-    assert 'class="verdict changed"' in figures.lists([TWO], ["not reproduced"]).markup
+    assert "c &lt; 2." in markup and "claim-a" not in markup and "criterion changed" in markup
+    assert ">smaller<" in figures.lists([ONE], ["undecided"]).markup
     assert figures.lists([ONE], ["partly"]).markup == "<p>None.</p>"
 
 
