@@ -109,7 +109,7 @@ def test_runs_that_never_learn_are_no_evidence(tiny_records):
     assert judged("fig13", tiny_records, "phases_batch", **never) == "not reproduced"
     assert judged("fig1", tiny_records, "ring", **never) != "reproduced"
     assert judged("fig7a", tiny_records, "ring", **never) != "reproduced"
-    assert judged("image-norm", tiny_records, "image_curves", **never) == "not reproduced"
+    assert judged("image-norm", tiny_records, "image_curves", **never) == "undecided"  # on digits
     assert judged("fig8a", tiny_records, "image_curves", **never) != "reproduced"
 
 
@@ -157,12 +157,12 @@ def test_a_size_at_which_images_are_never_generalised_counts_as_late(tiny_record
     sizes, steps = np.unique(record.train_size.values), record.step.values
     late = np.searchsorted(sizes, record.train_size.values).max() - np.searchsorted(sizes, record.train_size.values)
     record.test_accuracy[:] = np.arange(len(steps)) > late[:, None]  # more images, sooner
-    assert BY_ID["fig20"].judge({"image_sizes": record}).outcome == "partly", "no number below which it is steeper"
+    assert BY_ID["fig20"].check({"image_sizes": record}).outcome == "partly", "no number below which it is steeper"
     late[late == late.max()] = len(steps) - 2
     record.test_accuracy[:] = np.arange(len(steps)) > late[:, None]
-    assert BY_ID["fig20"].judge({"image_sizes": record}).outcome == "reproduced"
+    assert BY_ID["fig20"].check({"image_sizes": record}).outcome == "reproduced"
     record.test_accuracy[record.train_size.values == sizes[2]] = 0.0
-    assert BY_ID["fig20"].judge({"image_sizes": record}).outcome == "partly"
+    assert BY_ID["fig20"].check({"image_sizes": record}).outcome == "partly"
 
 
 def test_comprehension_at_any_decay_is_not_enough_for_the_transformer(tiny_records):
