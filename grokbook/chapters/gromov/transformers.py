@@ -35,7 +35,7 @@ NETS: Nets = {  # layers, attention, decay under which one seed was seen to grok
 Array = NDArray[np.float64]
 
 
-@section.experiment(quick={"train_fraction": 0.7, "steps": 200})
+@section.experiment(quick={"train_fraction": 0.7, "steps": 40})
 def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Fig. 11: a one-layer transformer with mean squared error."""
     task, model = ModularTask(s.p, "n + m", train_fraction), Transformer(s.p, s.d_model)
@@ -68,7 +68,7 @@ def _runs(
     )
 
 
-@section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 200})
+@section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 40})
 def attention_curves(s: Settings, *, many: Width = 32, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Fig. 12: learning curves of one layer of attention alone, linear and softmax, with enough heads."""
     nets = {name: NETS[name] for name in (LINEAR, SOFTMAX)}
@@ -76,14 +76,14 @@ def attention_curves(s: Settings, *, many: Width = 32, train_fraction: Share = 0
     return Experiment("gromov/attention_curves", runs, Schedule(log=60, every=max(1, steps // 100)))
 
 
-@section.experiment(quick={"train_fraction": 0.7, "steps": 200})
+@section.experiment(quick={"train_fraction": 0.7, "steps": 40})
 def attention_heads(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
     """Fig. 13: nets of attention alone, the same number of parameters split among more or fewer heads."""
     runs = _runs(NETS, s, s.heads, s.few, train_fraction, steps)
     return Experiment("gromov/attention_heads", runs, Schedule(log=60, every=max(1, steps // 50)))
 
 
-@section.experiment(quick={"train_fraction": 0.7, "steps": 200})
+@section.experiment(quick={"train_fraction": 0.7, "steps": 40})
 def attention_heads_light(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
     """Fig. 13 again where its weight decay of 2 hides what heads do: two layers with a decay of 1."""
     runs = _runs({DEEP: (2, "softmax", 1.0)}, s, s.heads, s.few, train_fraction, steps)
