@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from grokbook import fold, plotting, register
+from grokbook import fold, lint, plotting, register
 from grokbook.chapter import Chapter
 from grokbook.claims import Claim, Verdict, tally
 from grokbook.settings import Settings
@@ -146,8 +146,8 @@ class Page(Mapping[str, xr.Dataset]):
 
         asked, self._asked = self._asked, []
         if hasattr(figure, "savefig"):
-            if problems := plotting.lint(figure):
-                plotting.complain(self.chapter.name, id, problems)
+            if problems := lint.problems(figure):
+                lint.complain(self.chapter.name, id, problems)
             plotting.save_if_asked(figure, self.chapter.name, id)
         display(figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""

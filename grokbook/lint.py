@@ -1,0 +1,90 @@
+"""What a reader of a figure would trip over: tiny or overlapping letters, axes without names, hidden data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+PHONE = 358  # pixels that a phone gives to the text's column
+LEAST = 9.0  # pixels of the smallest letters there
+
+
+def problems(figure: Figure) -> list[str]:
+    """Each as a line; empty for a figure that can be read."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    found = []
+    scale = PHONE / (figure.get_figwidth() * 72)
+    shown = [one for one in figure.findobj(Text) if one.get_visible() and one.get_text().strip() and one.figure]
+    boxes = [(one, one.get_window_extent(renderer)) for one in shown]
+    boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and _is_drawn(one)]
+    for one, _ in boxes:
+        size = float(one.get_fontsize()) * scale
+        if size < LEAST - 0.01:
+            found.append(f'"{one.get_text()}" is {size:.1f} px high on a phone')
+    for i, (one, box) in enumerate(boxes):
+        for other, second in boxes[i + 1 :]:
+            across = min(box.x1, second.x1) - max(box.x0, second.x0)
+            down = min(box.y1, second.y1) - max(box.y0, second.y0)
+            if across > 2 and down > 2:
+                found.append(f'"{one.get_text()}" and "{other.get_text()}" overlap')
+    for ax in figure.axes:
+        if not ax.axison or hasattr(ax, "_colorbar"):
+            continue
+        if not (ax.lines or ax.collections or ax.images or ax.patches or ax.texts):
+            found.append("a panel is empty")
+        for name, shared in (("x", ax.get_shared_x_axes()), ("y", ax.get_shared_y_axes())):
+            alike = {ax, *shared.get_siblings(ax), *(one for one in figure.axes if _in_line(ax, one, name))}
+            labelled = any(getattr(one, f"get_{name}label")() for one in alike)
+            if not labelled and getattr(ax, f"get_{name}ticks")().size and getattr(ax, f"get_{name}ticklabels")():
+                found.append(f'the {name} axis of "{ax.get_title(loc="left") or "a panel"}" has no name')
+        if legend := ax.get_legend():
+            found += _hidden(ax, legend.get_window_extent(renderer))
+    return list(dict.fromkeys(found))
+
+
+def _in_line(ax: Axes, other: Axes, name: str) -> bool:
+    """Whether two panels stand in one column (for x) or row (for y), so that one name serves both."""
+    here, there = ax.get_position(), other.get_position()
+    along = ("x0", "x1") if name == "x" else ("y0", "y1")
+    return all(abs(getattr(here, one) - getattr(there, one)) < 0.01 for one in along)
+
+
+def _is_drawn(text: Text) -> bool:
+    """Tick labels outside the view have an extent, but are not drawn."""
+    ax = text.axes
+    if ax is None or not ax.axison:
+        return ax is None or text in ax.texts
+    for axis in (ax.xaxis, ax.yaxis):
+        ticks = (*axis.get_major_ticks(), *axis.get_minor_ticks())
+        if any(text in (tick.label1, tick.label2) for tick in ticks):
+            return any(text in (tick.label1, tick.label2) for tick in axis._update_ticks())  # type: ignore[union-attr]
+    return True
+
+
+def _hidden(ax: Axes, box: Any) -> list[str]:
+    """Lines of which a legend covers more than a twentieth of the points."""
+    covered = []
+    for line in ax.lines:
+        points = line.get_transform().transform(np.column_stack([line.get_xdata(), line.get_ydata()]))
+        points = points[np.isfinite(points).all(1)]
+        if len(points) > 2 and box.shrunk(0.98, 0.98).count_contains(points) > 0.05 * len(points):
+            covered.append(line)
+    return ["a legend lies over data"] if covered else []
+
+
+def complain(chapter: str, id: str, found: Sequence[str]) -> None:
+    """Say what is wrong with a figure; where a build is strict, refuse it."""
+    words = f"{chapter}, {id}: {'; '.join(found)}"
+    if os.environ.get("GROKBOOK_STRICT"):
+        raise ValueError(words)
+    print(words, file=sys.stderr)

@@ -1,0 +1,48 @@
+"""The lint of figures: what it refuses, and that a good figure passes."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+
+from grokbook import lint, plotting
+
+
+@pytest.fixture
+def figure():
+    with matplotlib.rc_context(plotting.RC):
+        made, ((ax,),) = plotting.panels(1, 1, height=2.5)
+        ax.plot(np.arange(20), np.arange(20), label="a line")
+        ax.set(xlabel="steps", ylabel="loss")
+        yield made, ax
+
+
+def test_a_named_and_legible_figure_passes(figure):
+    made, ax = figure
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    assert lint.problems(made) == []
+
+
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (lambda made, ax: ax.set_xlabel(""), "the x axis"),
+        (lambda made, ax: ax.text(5, 5, "tiny", fontsize=5), "px high on a phone"),
+        (lambda made, ax: [ax.text(5, 5, word) for word in ("one", "two")], "overlap"),
+        (lambda made, ax: ax.legend(loc="center"), "legend lies over data"),
+        (lambda made, ax: ax.lines[0].remove(), "a panel is empty"),
+    ],
+)
+def test_what_a_reader_would_trip_over_is_told(figure, spoil, words):
+    made, ax = figure
+    spoil(made, ax)
+    assert any(words in problem for problem in lint.problems(made))
+
+
+def test_a_strict_build_refuses_and_another_tells(monkeypatch, capsys):
+    lint.complain("gromov", "fig1", ["a panel is empty"])
+    assert "gromov, fig1: a panel is empty" in capsys.readouterr().err
+    monkeypatch.setenv("GROKBOOK_STRICT", "1")
+    with pytest.raises(ValueError, match="a panel is empty"):
+        lint.complain("gromov", "fig1", ["a panel is empty"])
