@@ -77,7 +77,7 @@ def earlier(entry: Entry, size: str = "full") -> str | None:
     if not changed(entry):
         return None
     before = entry["versions"][entry["versions"].index(changes(entry)[0]) - 1]
-    return counted(entry, before["verdict"], size)
+    return counted(entry, str(before.get("verdict")), size)
 
 
 def story(entry: Entry) -> list[str]:

@@ -194,8 +194,9 @@ def test_reading_a_record_and_naming_an_experiment_need_no_torch(saved):
         "import sys; sys.modules['torch'] = None\n"
         "from pathlib import Path\n"
         "from grokbook.train import records, runner\n"
-        "from grokbook.chapters.gromov.experiments import EXPERIMENTS\n"
-        "print(len({make().hash for make in EXPERIMENTS.values()}) == len(EXPERIMENTS))\n"
+        "from grokbook.chapters import experiments\n"
+        "made = experiments('gromov').values()\n"
+        "print(len({entry.make().hash for entry in made}) == len(made))\n"
         f"print(records.load(Path({str(saved)!r})).attrs['hash'])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -12,8 +12,8 @@ from grokbook import register
 from grokbook.claims import OUTCOMES, decided
 from grokbook.train import records
 
-FIRST = (records.ROOT / "grokbook" / "chapters").glob("*/claims.py")
-CHAPTERS = sorted({file.parent.name for file in FIRST} - {"gromov"})  # Gromov is on the move
+FIRST = (records.ROOT / "grokbook" / "chapters").glob("*/claims.py")  # the chapters in their first form
+CHAPTERS = sorted(file.parent.name for file in FIRST)
 TODAY = json.loads((records.ROOT / "tests" / "guard" / "verdicts.json").read_text(encoding="utf-8"))
 
 

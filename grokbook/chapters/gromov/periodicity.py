@@ -17,8 +17,15 @@ section = Section("periodicity")
 
 @section.study
 def ipr(s: Settings) -> xr.Dataset:
-    """Five readings of eq. 28 for analytic and for Gaussian weights: ``ipr`` (weights, definition, seed)."""
-    return theory.ipr_study(s.p, s.width, range(s.seeds)).to_dataset()
+    """Five readings of eq. 28 for weights by hand and for Gaussian ones: ``ipr`` (definition, weights, seed)."""
+    values = np.empty((len(measures.IPR_DEFINITIONS), 2, s.seeds))
+    for seed in range(s.seeds):
+        generator = np.random.default_rng(seed)
+        by_hand = theory.cosine_weights(s.p, s.width, generator=generator)[0]
+        for j, W_in in enumerate((by_hand, generator.standard_normal(by_hand.shape))):
+            values[:, j, seed] = [measures.first_layer_ipr(W_in, one) for one in measures.IPR_DEFINITIONS]
+    coords = {"definition": list(measures.IPR_DEFINITIONS), "weights": ["analytic", "gaussian"]}
+    return xr.Dataset({"ipr": (("definition", "weights", "seed"), values)}, coords)
 
 
 @section.study

@@ -116,6 +116,13 @@ def linear(s: Settings) -> xr.Dataset:
 
 
 @section.study
+def squares(s: Settings) -> xr.Dataset:
+    """n² + m²."""
+    square = [n * n for n in range(s.p)]
+    return theory.accuracy_against_width(s.p, (500,), range(s.few), f1=square, f2=square).to_dataset()
+
+
+@section.study
 def composite(s: Settings) -> xr.Dataset:
     """Addition modulo those of p - 1, p + 1 and p + 3 that are no primes: ``accuracy`` (modulus, width, seed)."""
     moduli = [q for q in (s.p - 1, s.p + 1, s.p + 3) if q >= 4 and any(q % d == 0 for d in range(2, int(q**0.5) + 1))]

@@ -7,7 +7,6 @@ one integer or the sequence of its p values. Random draws come from ``generator`
 for fresh entropy.
 """
 
-from grokbook.chapters.gromov.theory.former import *  # noqa: F403
 from grokbook.chapters.gromov.theory.outputs import *  # noqa: F403
 from grokbook.chapters.gromov.theory.tables import *  # noqa: F403
 from grokbook.chapters.gromov.theory.waves import *  # noqa: F403
