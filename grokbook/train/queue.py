@@ -105,8 +105,8 @@ class Queue:
 
     def __init__(self, found: Sequence[Entry], out: Path, device: str) -> None:
         self.out, self.device = out, device
-        self.state = out / ".queue.json"  # how long trainings took here, against their estimates, by device and chapter
-        self.ratios: dict[str, float] = json.loads(self.state.read_text()) if self.state.exists() else {}
+        self.state = out / ".queue.json"  # minutes that trainings took here and were to take, by device and chapter
+        self.took: dict[str, list[float]] = json.loads(self.state.read_text()) if self.state.exists() else {}
         # A GPU takes all members side by side: one seed of what is asked for in full saves it nothing.
         full = {one.experiment.hash for one in found} if device == "cuda" else set()
         wanted = [one for one in found if one.experiment.hash == one.full.hash or one.full.hash not in full]
@@ -118,7 +118,8 @@ class Queue:
     def minutes(self, entry: Entry, device: str | None = None) -> float:
         """The estimate for an entry, corrected."""
         device = device or self.device
-        return entry.minutes(device) * self.ratios.get(self._key(entry, device), 1.0)
+        took, estimated = self.took.get(self._key(entry, device), (1.0, 1.0))
+        return entry.minutes(device) * took / estimated
 
     @staticmethod
     def _key(entry: Entry, device: str) -> str:
@@ -154,8 +155,10 @@ class Queue:
                     continue
                 finished += 1
                 took = record.attrs["wall_seconds"] / 60
-                self.ratios[self._key(entry, self.device)] = took / entry.minutes(self.device)
-                records.write_whole(self.state, json.dumps(self.ratios).encode())
+                key = self._key(entry, self.device)
+                before = self.took.get(key, (0.0, 0.0))
+                self.took[key] = [before[0] + took, before[1] + entry.minutes(self.device)]
+                records.write_whole(self.state, json.dumps(self.took).encode())
                 _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
         left = len(todo) - finished - failed
         _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))
