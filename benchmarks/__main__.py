@@ -1,12 +1,14 @@
 """`python -m benchmarks` times the engine and prints what it found; `--out DIR` keeps numbers and a plot.
 
-Times are processor seconds of one thread, in rounds in which all that is compared takes turns, and medians of them:
-a machine that others use as well gives the same ratios. Ratios and shares below their floor are marked.
+Times are processor seconds of one thread on one core, in rounds in which all that is compared takes turns, and the best
+of them: what others do on the machine only adds to them. Ratios and shares below their floor are marked. A plain step
+is one of PyTorch as installed; the peak is the best full float32 product of any library at hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import math
@@ -23,11 +25,22 @@ import numpy as np
 import torch
 
 from benchmarks import clock
-from benchmarks.workloads import WORKLOADS, Workload, our_state, plain_step, some_steps
+from benchmarks.workloads import (
+    SET_AT,
+    SHARE,
+    WORKLOADS,
+    Workload,
+    fast_seconds,
+    kind_of_processor,
+    our_state,
+    our_step,
+    plain_step,
+    some_steps,
+)
 from grokbook.chapters.liu.phases import phase_of
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
-from grokbook.train import planning, products, records, runner, state, workers
+from grokbook.train import planning, products, records, runner, workers
 from grokbook.train.experiment import Experiment
 
 GPU_MEMBERS = (1, 16, 128, 512)
@@ -37,48 +50,43 @@ DIAGRAMS = ("liu/phases_rates", "liu/phases_regression", "liu/phases_classificat
 
 def steps(rounds: int) -> Iterator[dict[str, Any]]:
     """A step of ours beside a plain one, with the share of the measured peak and what the rest of the time is."""
-    for workload in WORKLOADS:
-        state = our_state(workload)
-        squares = {f"product {side}": step for side, step in clock.products().items()}
-        compared = {"ours": state.update, "fast": partial(fast, state), "plain": plain_step(workload), **squares}
+    for number, workload in enumerate(WORKLOADS):
+        state, members = our_state(workload), workload.members
+        step = our_step(state)
+        compared = {"ours": step, "plain": plain_step(workload), **clock.squares()}
         taken = clock.alternate(compared | {"evaluation": partial(state.measure, ())}, rounds)
-        peak, members = clock.peak(taken), workload.members
-        ours = taken["ours"] / members
-        flops = planning.count(state.update) / members
-        shares = clock.shares(state.update)
-        elsewhere = float(np.median(ours)) * (shares["optimizer"] + shares["functions"])
+        ours, plain, evaluation = (float(taken[name].min()) for name in ("ours", "plain", "evaluation"))
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            fast, rounding = pool.submit(fast_seconds, number, rounds).result()
+        peak, flops, shares = clock.peak(taken), planning.count(state.update), clock.shares(step)
+        ratio = workload.ratio[kind_of_processor()]
         yield {
             "workload": workload.name,
-            "ours_ms": 1e3 * float(np.median(ours)),
-            "plain_ms": 1e3 * float(np.median(taken["plain"])),
-            "ratio": float(np.median(taken["plain"] / ours)),
-            "ratio_floor": workload.ratio[0],
-            "ratio_aim": workload.ratio[1],
-            "gflop": flops / 1e9,
+            "products": products.choose(state.gradients, "cpu"),
+            "ours_ms": 1e3 * ours / members,
+            "plain_ms": 1e3 * plain,
+            "ratio": plain * members / ours,
+            "ratio_floor": ratio[0],
+            "ratio_aim": ratio[1],
+            "gflop": flops / members / 1e9,
             "plain_gflop": planning.count(plain_step(workload)) / 1e9,
-            "share": float(np.median(flops / ours)) / peak,
-            "share_floor": workload.share[0],
-            "share_aim": workload.share[1],
+            "share": flops / ours / peak,
+            "share_floor": SHARE[0],
+            "share_aim": SHARE[1],
             "peak_gflops": peak / 1e9,
-            "products_ms": 1e3 * flops / peak,
-            "bound_ratio": float(np.median(taken["plain"])) / (flops / peak + elsewhere),
+            "products_ms": 1e3 * flops / members / peak,
+            "bound_ratio": plain * members / (flops / peak + ours * (shares["optimizer"] + shares["functions"])),
             "shares": shares,
-            "evaluation_share": float(np.median(taken["evaluation"] / taken["ours"])) * EVALUATIONS / workload.steps,
-            "fast_gain": float(np.median(taken["ours"] / taken["fast"])),
+            "evaluation_share": evaluation / ours * EVALUATIONS / workload.steps,
+            "fast_gain": ours / fast,
+            "fast_rounding": rounding,
         }
-
-
-def fast(state: state.State) -> None:
-    """A step whose products may round their factors."""
-    with products.using("bfloat16"):
-        state.update()
 
 
 def rounding(library: str) -> float:
     """The largest error of a product by this library, as a share of its largest entry."""
     a, b = torch.randn(2, 512, 512)
-    with products.using(library):
-        return products.error(a @ b, a, b)
+    return products.error(products.by(library, partial(torch.mm, a, b))(), a, b)
 
 
 def blocks(rounds: int) -> Iterator[dict[str, Any]]:
@@ -86,9 +94,9 @@ def blocks(rounds: int) -> Iterator[dict[str, Any]]:
     for workload in WORKLOADS:
         chosen = runner.block_size(Experiment("benchmark", (workload.run,)), "cpu")
         sizes = sorted({1, 2, 4, 16, chosen} if workload.members > 1 else {1, 2, 4, chosen})
-        updates = {str(size): our_state(workload, size).update for size in sizes}
+        updates = {str(size): our_step(our_state(workload, size)) for size in sizes}
         taken = clock.alternate(updates, rounds)
-        per_member = {size: float(np.median(taken[str(size)])) / size for size in sizes}
+        per_member = {size: float(taken[str(size)].min()) / size for size in sizes}
         yield {
             "workload": workload.name,
             "chosen": chosen,
@@ -128,8 +136,8 @@ def growth(rounds: int) -> Iterator[dict[str, Any]]:
         return dataclasses.replace(transformer, run=run)
 
     def updates(workload: Workload, count: int = 1, members: int = 1) -> Callable[[], None]:
-        state = our_state(workload, members)
-        return lambda: [state.update() for _ in range(count)] and None
+        step = our_step(our_state(workload, members))
+        return lambda: [step() for _ in range(count)] and None
 
     sweeps: list[tuple[str, str, Sequence[int], Callable[[int], Callable[[], None]]]] = [
         ("quadratic MLP", "p", (53, 71, 97, 139), lambda p: updates(quadratic(p=p))),
@@ -142,7 +150,7 @@ def growth(rounds: int) -> Iterator[dict[str, Any]]:
     for model, size, values, make in sweeps:
         made = {str(value): make(value) for value in values}
         taken = clock.alternate(made, rounds)
-        seconds = [float(np.median(taken[str(value)])) for value in values]
+        seconds = [float(taken[str(value)].min()) for value in values]
         flops = [planning.count(step) for step in made.values()]
         fit, expected = (float(np.polyfit(np.log(values), np.log(y), 1)[0]) for y in (seconds, flops))
         yield {
@@ -248,8 +256,8 @@ def steps_line(row: dict[str, Any]) -> str:
     limits = (row["ratio_floor"], row["ratio_aim"]), (row["share_floor"], row["share_aim"])
     return (
         f"  {row['workload']}\n"
-        f"    {row['ours_ms']:.3g} ms against {row['plain_ms']:.3g} ms: {row['ratio']:.2f}x, "
-        f"{mark(row['ratio'], *limits[0])} ({limits[0][0]}x, {limits[0][1]}x)\n"
+        f"    {row['ours_ms']:.3g} ms (products: {row['products']}) against {row['plain_ms']:.3g} ms: "
+        f"{row['ratio']:.2f}x, {mark(row['ratio'], *limits[0])} ({limits[0][0]}x, {limits[0][1]}x)\n"
         f"    {row['share']:.0%} of {row['peak_gflops']:.0f} GFLOP/s, "
         f"{mark(row['share'], *limits[1])} ({limits[1][0]:.0%}, {limits[1][1]:.0%})\n"
         f"    limit: {row['gflop']:.3g} GFLOP, against {row['plain_gflop']:.3g}, take "
@@ -307,14 +315,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parts = ("steps", "blocks", "processes", "growth", "gpu", "flops", "diagrams")
     parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all but the last, an hour)")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds that the medians are of (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the best counts (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, growth.png and flops.json")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
     wanted = given.parts or parts[:-1]
     workers.settle(1)  # as in every process that trains
-    print(f"{records.processor()}, one thread; torch {torch.__version__}; medians of {given.rounds} rounds\n")
+    print(f"{records.processor()}, one thread; torch {torch.__version__}; the best of {given.rounds} rounds\n")
     path = given.out / "benchmarks.json" if given.out else None
     kept = json.loads(path.read_text()) if path and path.exists() else {}
     if set(wanted) - {"flops"}:  # counts are nobody's measurement
@@ -330,16 +338,19 @@ def main() -> None:
     def report(part: str, heading: str, rows: Iterator[dict[str, Any]], line: Callable[[dict[str, Any]], str]) -> None:
         print(heading)
         kept[part] = []
-        for row in rows:
-            kept[part].append(row)
-            print(line(row), flush=True)
-            save()
+        with clock.one_core() if part in ("steps", "blocks", "growth") else contextlib.nullcontext():
+            for row in rows:
+                kept[part].append(row)
+                print(line(row), flush=True)
+                save()
 
     if "steps" in wanted:
-        kept |= {"rounding": rounding(products.DEFAULT), "fast_rounding": rounding("bfloat16")}
+        kept |= {"rounding": max(map(rounding, clock.libraries())), "set_at_gflops": SET_AT[kind_of_processor()]}
         heading = "A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:"
         report("steps", heading, steps(given.rounds), steps_line)
+        kept["fast_rounding"] = max(row["fast_rounding"] for row in kept["steps"])
         print(f"  Products err by {kept['rounding']:.0e}, fast ones by {kept['fast_rounding']:.0e}.")
+        save()
     if "blocks" in wanted:
         heading = "\nBlocks: time per member with so many side by side, and the block that is chosen:"
         report("blocks", heading, blocks(given.rounds), blocks_line)

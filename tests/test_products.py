@@ -18,8 +18,9 @@ from tests.test_runner import own_cache  # noqa: F401 (a fixture that every test
 
 RUNS = tuple(Run(ModularTask(23), TwoLayerMLP(23, 200, "standard"), AdamW(0.01), 20, seed) for seed in (0, 1))
 WHOLE = Experiment("test/products", RUNS, Schedule(log=3), snapshots=(-1,), keep=("W_in",))
-HAS_CHOICE = torch.backends.cpu.get_cpu_capability().startswith("AVX512") and products._unrounded()
-needs_choice = pytest.mark.skipif(not HAS_CHOICE, reason="no second library here that multiplies in full float32")
+needs_choice = pytest.mark.skipif(
+    not products.has_onednn(), reason="no second library here that multiplies in full float32"
+)
 
 
 @pytest.mark.parametrize("m, k, n", [(45, 200, 200), (300, 128, 512), (256, 2000, 97)])

@@ -217,6 +217,8 @@ def rows_of(table: Tensor, index: Tensor) -> Tensor:
     One embedding look-up in all tables at once: its backward is several times faster than that of indexing.
     """
     members, rows, _ = table.shape
+    if members == 1:
+        return torch.nn.functional.embedding(index, table.squeeze(0))
     start = torch.arange(members, device=index.device)[:, None] * rows
     return torch.nn.functional.embedding(index + start, table.flatten(0, 1))
 

@@ -43,6 +43,16 @@ def using(library: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
+def by(library: str, step: Callable[[], Any]) -> Callable[[], Any]:
+    """A step whose products are by this library."""
+
+    def stepped() -> Any:
+        with using(library):
+            return step()
+
+    return stepped
+
+
 def choose(step: Callable[[], Any], device: str, precision: str | None = None, before: str | None = None) -> str:
     """The library for a training.
 
@@ -56,15 +66,20 @@ def choose(step: Callable[[], Any], device: str, precision: str | None = None, b
         return "TF32" if precision == "fast" else DEFAULT
     if precision == "fast" and rounds():
         return "bfloat16"
-    if before == DEFAULT or not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
+    if before == DEFAULT or not has_onednn():
         return DEFAULT
     pairs, flops = products_of(step)
-    if flops < WORTH_IT or not _unrounded():
+    if flops < WORTH_IT:
         return DEFAULT
     with using(ONEDNN):
         if not all(error(a @ b, a, b) < LARGEST_ERROR for (a, b), _ in pairs):
             return DEFAULT
     return ONEDNN if before == ONEDNN or gain(pairs) > LEAST_GAIN else DEFAULT
+
+
+def has_onednn() -> bool:
+    """Whether this processor and process have a oneDNN that does not round; nothing is set where there is none."""
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512") and _unrounded()
 
 
 @cache

@@ -14,8 +14,6 @@ from grokbook.firstform.claims import Markdown, Table, plain_table
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
 
-PEAK_OF_FLOORS = 174  # GFLOP/s of the core on which floors and aims were set
-
 
 @cache
 def measured() -> dict[str, Any]:
@@ -67,9 +65,9 @@ def machine() -> Markdown:
             "grokking times under them."
         )
     return Markdown(
-        f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate is {peak:.0f} GFLOP/s on one "
-        f"core; the floors were set where it was {PEAK_OF_FLOORS} GFLOP/s, and the calls and small products of a plain "
-        "step weighed more. *Ratio at the peak* is what a step would reach whose products all ran at the best rate, "
+        f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate in full float32, by whatever "
+        f"library, is {peak:.0f} GFLOP/s on one core; the floors were set where it was {found['set_at_gflops']:.0f} "
+        "GFLOP/s. *Ratio at the peak* is what a step would reach whose products all ran at the best rate, "
         "with the optimizer and functions such as tanh as fast as they are, and nothing else. "
         f"{_out_of_reach(found['steps'])}Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one "
         f"for as many processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the "
