@@ -1,5 +1,6 @@
 """Whatever library multiplies does so in full float32, and a training keeps to it."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -100,3 +101,11 @@ def test_the_last_bit_is_asked_for_only_of_the_same_library(monkeypatch):
     monkeypatch.setattr(products, "gain", lambda pairs: 0.5)
     found = verify(WHOLE)
     assert found.elsewhere == "products oneDNN there, default here" and found.passed
+
+
+def test_fast_products_are_trained_in_a_process_of_their_own(monkeypatch):
+    asked = []
+    monkeypatch.setattr(runner, "Processes", lambda count, gpus: asked.append(count) or runner.ThisProcess())
+    runner.train(dataclasses.replace(WHOLE, precision="fast"), workers=1)
+    runner.train(WHOLE, workers=1)
+    assert asked == [1]

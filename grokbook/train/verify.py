@@ -51,14 +51,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``verify`` found: a comparison per retrained run, and what differs in machine and versions, if anything."""
+    """What ``verify`` found: a comparison per run, and what differs in machine, versions and products, if anything."""
 
     comparisons: list[Comparison]
     elsewhere: str
 
     @property
     def passed(self) -> bool:
-        """On the same machine and versions every bit has to come out again; elsewhere, what the tolerances say."""
+        """On the same machine, versions and products every bit has to come out again; else, what the tolerances say."""
         return all(one.identical or (self.elsewhere and not one.why) for one in self.comparisons)
 
     @property
@@ -70,8 +70,8 @@ class Verification:
             return f"{word}: {count} of {count} runs trained again give every stored number, to the last bit"
         if not self.elsewhere:
             return (
-                f"{word}: {count - same} of {count} runs differ, and on the machine and versions of the record every "
-                "stored number has to come out again, to the last bit"
+                f"{word}: {count - same} of {count} runs differ, and with the machine, versions and products of the "
+                "record every stored number has to come out again, to the last bit"
             )
         good = sum(not one.why for one in self.comparisons)
         return (
@@ -92,9 +92,9 @@ def verify(
 ) -> Verification:
     """Train runs of a stored record again and compare number by number.
 
-    On the same machine and library versions the numbers agree to the last bit; elsewhere rounding differs and grows,
-    and what must agree is when runs grok, within the range of the seeds. Whole stacks are trained again, as they were
-    for the record, because products of one member and of many need not round alike.
+    With the same processor, versions and library of products the numbers agree to the last bit; else rounding differs
+    and grows, and what must agree is when runs grok, within the range of the seeds. Whole stacks are trained again, as
+    they were for the record, because products of one member and of many need not round alike.
 
     Args:
         experiment: whose record is to be checked.
