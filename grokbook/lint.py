@@ -26,7 +26,9 @@ def problems(figure: Figure) -> list[str]:
     scale = PHONE / (figure.get_figwidth() * 72)
     shown = [one for one in figure.findobj(Text) if one.get_visible() and one.get_text().strip() and one.figure]
     boxes = [(one, one.get_window_extent(renderer)) for one in shown]
-    boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and _is_drawn(one)]
+    idle = _tick_labels(figure, drawn=False) - _tick_labels(figure, drawn=True)
+    idle |= {id(one) for ax in figure.axes if not ax.axison for one in ax.findobj(Text) if one not in ax.texts}
+    boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and id(one) not in idle]
     for one, _ in boxes:
         size = float(one.get_fontsize()) * scale
         if size < LEAST - 0.01:
@@ -59,16 +61,14 @@ def _in_line(ax: Axes, other: Axes, name: str) -> bool:
     return all(abs(getattr(here, one) - getattr(there, one)) < 0.01 for one in along)
 
 
-def _is_drawn(text: Text) -> bool:
-    """Tick labels outside the view have an extent, but are not drawn."""
-    ax = text.axes
-    if ax is None or not ax.axison:
-        return ax is None or text in ax.texts
-    for axis in (ax.xaxis, ax.yaxis):
-        ticks = (*axis.get_major_ticks(), *axis.get_minor_ticks())
-        if any(text in (tick.label1, tick.label2) for tick in ticks):
-            return any(text in (tick.label1, tick.label2) for tick in axis._update_ticks())  # type: ignore[union-attr]
-    return True
+def _tick_labels(figure: Figure, *, drawn: bool) -> set[int]:
+    """Ids of the tick labels, of all there are or of those that are drawn: others have an extent too."""
+    found = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
+            ticks = axis._update_ticks() if drawn else [*axis.majorTicks, *axis.minorTicks]  # type: ignore[union-attr]
+            found |= {id(label) for tick in ticks for label in (tick.label1, tick.label2)}
+    return found
 
 
 def _hidden(ax: Axes, box: Any) -> list[str]:
