@@ -63,6 +63,7 @@ def canonical(notebook: Notebook) -> Notebook:
         "language_info": {key: value for key, value in language.items() if key != "version"},
         **{key: result["metadata"][key] for key in ("mystnb", "widgets") if key in result["metadata"]},
     }
+    _dash_missing_facts(result)
     result["cells"] = [part for cell in result["cells"] for part in _apart(cell)]
     for number, cell in enumerate(result["cells"], start=1):
         cell["id"] = f"cell-{number}"
@@ -72,6 +73,23 @@ def canonical(notebook: Notebook) -> Notebook:
             cell["outputs"] = list(_settled(cell["outputs"]))
     _rename_widgets(result)
     return result
+
+
+def _dash_missing_facts(notebook: Notebook) -> None:
+    """A fact whose record is missing reads "–" in the prose; that a page computes each is a test's to check."""
+    known = {
+        output.get("metadata", {}).get("scrapbook", {}).get("name", "").removeprefix("application/papermill.record/")
+        for _, output in outputs(notebook)
+    }
+
+    def dashed(text: str) -> str:
+        return re.sub(r"\{glue:(?:text)?\}`([\w-]+)`", lambda found: found[0] if found[1] in known else "–", text)
+
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = dashed("".join(cell["source"]))
+        elif figure := cell["metadata"].get("mystnb", {}).get("figure"):
+            figure["caption"] = dashed(figure["caption"])
 
 
 def _apart(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:

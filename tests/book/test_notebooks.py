@@ -127,3 +127,17 @@ def test_notebooks_are_committed_without_outputs(chapter, root: Path):
         assert not cell.get("outputs"), f"cell {number}"
         assert cell.get("execution_count") is None, f"cell {number}"
         assert not {"papermill", "execution"} & set(cell["metadata"]), f"cell {number}"
+
+
+def test_a_fact_whose_record_is_missing_reads_as_a_dash():
+    known = {"output_type": "display_data", "data": {}, "metadata": {"scrapbook": {"name": "delay"}}}
+    prose = {
+        "cell_type": "markdown",
+        "metadata": {},
+        "source": "{glue:text}`delay` or {glue:text}`lost`, {glue:}`badge-x`",
+    }
+    figure = {"mystnb": {"figure": {"caption": "p = {glue:text}`lost`", "name": "fig-a"}}}
+    drawn = {"cell_type": "code", "metadata": figure, "source": "", "outputs": [known], "execution_count": 1}
+    made = notebooks.canonical({"metadata": {}, "cells": [prose, drawn]})
+    assert made["cells"][0]["source"] == "{glue:text}`delay` or –, –"
+    assert made["cells"][1]["metadata"]["mystnb"]["figure"]["caption"] == "p = –"
