@@ -20,24 +20,18 @@ BASE = {"size": 32, "width": 0.125, "channels": 1}
 def decays(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """Weight decay 0 and ten times the paper's."""
     conditions = [{**BASE, "label": f"decay {decay:g}", "weight_decay": decay} for decay in (0.0, 1e-3)]
-    return _of("decays", s, conditions, epochs, seeds)
+    return on_pictures("decays", s, *conditions, epochs=epochs, seeds=seeds)
 
 
 @section.experiment(quick={"epochs": 5})
 def intended(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """The drawing as it was meant: four cells alike."""
-    condition = {**BASE, "label": "intended drawing", "weight_decay": s.weight_decay, "drawing": "intended"}
-    return _of("intended", s, [condition], epochs, seeds)
+    condition = {**BASE, "label": "intended drawing", "drawing": "intended"}
+    return on_pictures("intended", s, condition, epochs=epochs, seeds=seeds)
 
 
 @section.experiment(quick={"epochs": 5})
 def flat(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """A readout with weights of its own for each place, at 64 pixels: at 32 there is one place, and nothing to pool."""
-    condition = {**BASE, "label": "flattened", "weight_decay": s.weight_decay, "size": 64, "head": "flatten"}
-    return _of("flat", s, [condition], epochs, seeds)
-
-
-def _of(name: str, s: Settings, conditions: list[dict], epochs: int, seeds: int) -> Experiment:
-    return on_pictures(
-        f"resnet/{name}", *conditions, symbols=s.symbols, train_size=s.train_size, epochs=epochs, seeds=seeds
-    )
+    condition = {**BASE, "label": "flattened", "size": 64, "head": "flatten"}
+    return on_pictures("flat", s, condition, epochs=epochs, seeds=seeds)

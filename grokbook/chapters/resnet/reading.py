@@ -63,6 +63,11 @@ def plateau(record: xr.Dataset, curve: str = "test_accuracy", quantile: float = 
     return during(record, curve, t_fit(record), t_test(record) / 2, quantile)
 
 
+def after_fit(record: xr.Dataset) -> Array:
+    """(run,) the median test accuracy in the 200 epochs after fitting."""
+    return during(record, "test_accuracy", t_fit(record), t_fit(record) + 200)
+
+
 def spread(record: xr.Dataset) -> Array:
     """(run,) how far test accuracy moves on the plateau: its range from the tenth to the ninetieth percentile."""
     return plateau(record, quantile=0.9) - plateau(record, quantile=0.1)

@@ -9,7 +9,7 @@ import xarray as xr
 
 from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings, theory
-from grokbook.chapters.resnet.reading import delay, during, final, plateau, t_fit, t_test
+from grokbook.chapters.resnet.reading import after_fit, delay, during, final, plateau, t_fit, t_test
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary, steps_per_epoch
 from grokbook.chapters.resnet.training import run
 from grokbook.claims import Part, at_least, at_most, below, between, near
@@ -103,10 +103,6 @@ def _bold(record: xr.Dataset) -> xr.Dataset:
     return of(record, "width 256")
 
 
-def _early(record: xr.Dataset) -> np.ndarray:
-    return during(record, "test_accuracy", t_fit(record), t_fit(record) + 200)
-
-
 def _gap(record: xr.Dataset) -> np.ndarray:
     """(run,) share within one, less accuracy, on the plateau."""
     return plateau(record, "within_one") - plateau(record)
@@ -135,7 +131,7 @@ section.claim(
     "beyond Fig. 7",
     "A perceptron on seven symbols fits, knows roughly, and understands much later, with weight decay 1e-3.",
     Part("epochs to fit", lambda r: t_fit(_decayed(r)), at_most(150)),
-    Part("test accuracy in the 200 epochs after", lambda r: _early(_decayed(r)), at_most(0.25)),
+    Part("test accuracy in the 200 epochs after", lambda r: after_fit(_decayed(r)), at_most(0.25)),
     Part("epochs to a test accuracy of 0.9", lambda r: t_test(_decayed(r)), at_most(3400)),
     Part("that time / time to fit", lambda r: delay(_decayed(r)), at_least(10), times),
     Part("test accuracy at the end", lambda r: final(_decayed(r)), at_least(0.93), percent),

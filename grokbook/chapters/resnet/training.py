@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from grokbook.chapters.resnet import Settings
 from grokbook.chapters.resnet.tasks import BATCH, PictureSum, ShapeSum, dictionary, steps_per_epoch
 from grokbook.models.resnet import ResNet18
 from grokbook.optim import Adam
@@ -22,38 +23,31 @@ def run(task: ShapeSum, model: Any, seed: int, *, epochs: int, weight_decay: flo
     return Run(task, model, optimizer, steps, seed, "cross_entropy", BATCH, label, last_batch="short")
 
 
-def on_pictures(
-    name: str,
-    *conditions: dict[str, Any],
-    symbols: int,
-    train_size: int,
-    epochs: int,
-    seeds: int,
-    every: int = 10,
-) -> Experiment:
-    """ResNet-18 on pictures, tested on all of them every few epochs; answers are kept at some times.
+def on_pictures(name: str, s: Settings, *conditions: dict[str, Any], epochs: int, seeds: int) -> Experiment:
+    """ResNet-18 on pictures, tested on all of them every ten epochs; answers are kept at some times.
 
     Args:
         name: of the experiment.
-        conditions: what differs, each with ``label``, ``weight_decay``, and sizes of ``PictureSum`` and
-            ``ResNet18``; ``weights`` is a file to start from.
-        symbols, train_size, epochs, seeds: what is the same.
-        every: epochs from one test to the next.
+        s: the page's settings: number of symbols and share trained on, and, where a condition has none of its own,
+            drawing and weight decay.
+        conditions: each with ``label``, ``weight_decay``, and sizes of ``PictureSum`` and ``ResNet18``; ``weights`` is
+            a file to start from.
+        epochs, seeds: of each.
     """
     runs = []
     for condition in conditions:
-        sizes = {"classes": OUTPUTS, **condition}
+        sizes = {"classes": OUTPUTS, "drawing": s.drawing, "weight_decay": s.weight_decay, **condition}
         label, decay, weights = sizes.pop("label"), sizes.pop("weight_decay"), sizes.pop("weights", "")
-        drawn = {name: sizes[name] for name in ("size", "channels")} | {"drawing": sizes.pop("drawing", "as_released")}
-        task = PictureSum(dictionary(symbols), train_size, **drawn)
+        drawn = {name: sizes[name] for name in ("size", "channels")} | {"drawing": sizes.pop("drawing")}
+        task = PictureSum(dictionary(s.symbols), s.train_size, **drawn)
         model = ResNet18.pretrained(weights, **sizes) if weights else ResNet18(**sizes)
         runs += [run(task, model, seed, epochs=epochs, weight_decay=decay, label=label) for seed in range(seeds)]
-    one = steps_per_epoch(train_size)
-    kept = np.unique(np.geomspace(min(every, epochs), epochs, SNAPSHOTS).round(-1).astype(int).clip(1, epochs - 1))
+    one = steps_per_epoch(s.train_size)
+    kept = np.unique(np.geomspace(min(10, epochs), epochs, SNAPSHOTS).round(-1).astype(int).clip(1, epochs - 1))
     return Experiment(
-        name,
+        f"resnet/{name}",
         tuple(runs),
-        Schedule(log=40, every=every * one),
+        Schedule(log=40, every=10 * one),
         ("sums", "total_norm"),
         snapshots=(*(int(epoch) * one for epoch in kept), -1),
         keep=("answers",),

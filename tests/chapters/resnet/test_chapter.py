@@ -47,7 +47,7 @@ def course(name: str, epochs: int = 3000) -> xr.Dataset:
 
 def outcomes(name: str) -> dict[str, str]:
     record = course(name)
-    return {claim.id: claim.judge({"fig7": record}).outcome for claim in network.section.claims}
+    return {one.id: one.judge({"fig7": record}).outcome for one in network.section.claims if one.needs == ("fig7",)}
 
 
 def test_a_course_as_in_the_figure_reproduces_it() -> None:
@@ -68,6 +68,19 @@ def test_courses_without_the_phenomenon_reproduce_nothing_but_the_fit(name: str)
     found = outcomes(name)
     assert all(found[id] != "reproduced" for id in found if id != "fig7-fit"), found
     assert (found["fig7-fit"] == "reproduced") == (name != "never fitted")
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_leaving_the_plateau_with_and_without_a_breakdown_of_training(breaks: bool) -> None:
+    record = course("grokking")
+    train = record.train_accuracy.values
+    train[:, (record.step.values // 19 >= 2390) & (record.step.values // 19 <= 2410)] = 0.1 if breaks else 1
+    known = {claim.id: claim for claim in network.section.claims}
+    assert network.leaving(record)[0] == 2490  # from .3 to .6 around epoch 2,500
+    found = known["seven-collapse"].judge({"seven": record}).outcome
+    assert found == "partly"  # 80 epochs lie between
+    record = record.assign(train_accuracy=(("run", "step"), np.roll(train, 6, axis=1)))
+    assert known["seven-collapse"].judge({"seven": record}).outcome == ("reproduced" if breaks else "partly")
 
 
 def test_times_are_epochs_of_short_last_batches() -> None:
