@@ -8,7 +8,6 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,7 +106,7 @@ def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
             super().__init__(count, gpus)
 
     monkeypatch.setattr(runner, "Processes", Noted)
-    monkeypatch.setattr(runner, "plan", lambda experiment, device: ("cpu", 1, 2))
+    monkeypatch.setattr(runner, "plan", lambda experiment, device, workers: ("cpu", 1, 2))
     runner.train(tiny("test/small"))
     assert started == []
     monkeypatch.setattr(runner, "WORTH_A_PROCESS", 1.0)
@@ -286,10 +285,11 @@ def test_cuda_is_refused_where_there_is_none():
 
 def test_block_size_follows_the_size_of_the_activations(monkeypatch):
     torch = pytest.importorskip("torch")
-    properties = SimpleNamespace(total_memory=80 * 2**30)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
-    assert runner.block_size(tiny(), "cuda") > 1_000_000  # all of any experiment
-    properties.total_memory = 0
+    free = [80 * 2**30]
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0], 80 * 2**30))
+    assert runner.block_size(tiny(), "cuda") > 100_000  # all of any experiment
+    assert runner.block_size(tiny(), "cuda", 2) == pytest.approx(runner.block_size(tiny(), "cuda") / 2, abs=1)
+    free[0] = 0
     assert runner.block_size(tiny(), "cuda") == 1
     assert runner.block_size(tiny(width=4), "cpu") == runner.LARGEST_BLOCK
     large = Experiment("test/large", (Run(ModularTask(97), TwoLayerMLP(97, 500), SGD(0.1), 1, 0),))

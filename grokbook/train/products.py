@@ -35,12 +35,14 @@ ROUNDS, SECONDS = 4, 0.01  # a product is timed so often, but no longer
 @contextlib.contextmanager
 def using(library: str) -> Iterator[None]:
     """Matrix products by this library while it lasts."""
-    before = torch.get_float32_matmul_precision()
+    before, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision(SETTINGS[library])
+    torch.backends.cudnn.allow_tf32 = library == "TF32"  # which PyTorch allows convolutions unasked
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+        torch.backends.cudnn.allow_tf32 = convolutions
 
 
 def by(library: str, step: Callable[[], Any]) -> Callable[[], Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -146,6 +147,11 @@ def save(record: xr.Dataset, path: Path) -> None:
     with _one_writer():
         record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
     write_whole(path, content.getvalue())
+
+
+def missing() -> str:
+    """What has to be installed before a record can be written, empty if nothing: better known before the training."""
+    return next((name for name in ("h5py", "h5netcdf") if importlib.util.find_spec(name) is None), "")
 
 
 def _one_writer() -> contextlib.AbstractContextManager[Any]:
@@ -346,7 +352,12 @@ def round_mantissa(values: NDArray[np.float32], bits: int) -> NDArray[np.float32
 
 @lru_cache(maxsize=1)
 def commit() -> str:
-    """The commit this code stands at, with ``+`` if the working tree differs; empty outside a checkout."""
+    """The commit this code stands at, with ``+`` if the working tree differs; empty outside a checkout.
+
+    A copy of a checkout (``tools/gpu_pack.sh``) has it in a file.
+    """
+    if (said := ROOT / "COMMIT").exists():
+        return said.read_text().strip()
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)

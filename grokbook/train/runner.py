@@ -15,11 +15,10 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -33,7 +32,7 @@ from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed,
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
 COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
-COPIES_ON_GPU = 8  # of the activations over a whole table, that evaluation and autograd hold at once
+TOO_LARGE = ("OutOfMemoryError", "MemoryError")  # what an error says that a smaller stack may not
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
 
@@ -154,18 +153,19 @@ def choose_device(device: str | None = None) -> str:
     return "cuda" if available else "cpu"
 
 
-def block_size(experiment: Experiment, device: str) -> int:
-    """Members per stack: on a core, as many as keep their activations in its cache; on a GPU, all its memory holds."""
+def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
+    """Members per stack: on a core, as many as keep their activations in its cache; on a GPU, all its memory holds.
 
-    def activations(samples: Callable[[Any], int]) -> int:
-        return max(samples(run) * optional(run.model, "floats_per_sample") for run in experiment.runs)
-
+    ``sharing`` is how many processes train on one GPU.
+    """
     if device == "cuda":
         from grokbook.lazy import torch
+        from grokbook.train import memory
 
-        memory = torch.cuda.get_device_properties(0).total_memory // 4
-        return max(1, memory // (COPIES_ON_GPU * activations(lambda run: len(run.task.table()[1]))))
-    of_step = activations(lambda run: run.batch_size or run.task.train_size)
+        return memory.block_in(experiment, torch.cuda.mem_get_info()[0] // sharing)
+    of_step = max(
+        (run.batch_size or run.task.train_size) * optional(run.model, "floats_per_sample") for run in experiment.runs
+    )
     least = max(optional(run.model, "side_by_side") for run in experiment.runs)
     return int(np.clip(FLOATS_IN_CACHE // of_step, least, LARGEST_BLOCK))
 
@@ -187,21 +187,22 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
             )
 
 
-def plan(experiment: Experiment, device: str | None) -> tuple[str, int, int]:
-    """Device, members per stack and workers of the machine that this runs on.
+def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:
+    """Device, members per stack, and workers that the machine that this runs on has cores or GPUs for.
 
     Raises:
         ValueError: no such device, or one with less memory than a stack needs.
     """
     device = choose_device(device)
-    block = block_size(experiment, device)
     if device == "cpu":
+        block = block_size(experiment, device)
         check_memory(experiment, block, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         return device, block, cores()
     from grokbook.lazy import torch
 
+    check_memory(experiment, 1, torch.cuda.get_device_properties(0).total_memory)
     gpus = torch.cuda.device_count()
-    check_memory(experiment, min(block, len(experiment.runs)), torch.cuda.get_device_properties(0).total_memory)
+    block = block_size(experiment, device, -(-(workers or gpus) // gpus))
     return device, min(block, -(-len(experiment.runs) // gpus)), gpus
 
 
@@ -232,11 +233,13 @@ def train(
 
     Raises:
         TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept. Or nothing
-            answers at the scheduler's address.
+            answers at the scheduler's address, or what records are written with is missing.
         OSError: the record cannot be written.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
         raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
+    if missing := records.missing():
+        raise TrainingFailed(f"{experiment.name}: no record could be written without {missing}; pip install {missing}")
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
@@ -267,14 +270,15 @@ def _train(
             executor = stack.enter_context(cluster(scheduler))
             # Asked of a worker: this machine may have no GPU, or be another kind of machine altogether.
             try:
-                device, chosen, _ = executor.submit(plan, experiment, device).result()
+                device, chosen, _ = executor.submit(plan, experiment, device, workers).result()
             except ValueError as error:
                 raise TrainingFailed(f"{experiment.name}: asked of a worker of {scheduler}, {error}") from None
         else:
-            device, chosen, here = plan(experiment, device)
+            device, chosen, here = plan(experiment, device, workers)
         places = list(experiment.shards(block or chosen))
         places.sort(key=lambda place: -cost_of(experiment.select(place)))  # so that the last to finish is a short one
         shards = [experiment.select(place) for place in places]
+        _say_what_is_left(experiment, shards, folder)
         todo = [shard for shard in shards if not _is_done(shard, folder)]
         if executor is None:
             small = workers is None and device == "cpu" and sum(map(cost_of, todo)) < WORTH_A_PROCESS
@@ -283,10 +287,23 @@ def _train(
                 stack.enter_context(turn())
             gpus = here if device == "cuda" else None
             # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
-            own = count > 1 or experiment.precision == "fast"
+            # And a process of its own is what can be replaced when a GPU is lost to it.
+            own = count > 1 or experiment.precision == "fast" or device == "cuda"
             executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
-        stack.enter_context(Progress(experiment, shards, folder))
-        failures = run_shards(executor, todo, folder, device)
+        while True:
+            with Progress(experiment, shards, folder):
+                failures = run_shards(executor, todo, folder, device)
+            large = {shard.hash for shard, why in failures if why.startswith(TOO_LARGE) and len(shard.runs) > 1}
+            if not large:
+                break
+            halves = [
+                _halves(place) if shard.hash in large else [place] for place, shard in zip(places, shards, strict=True)
+            ]
+            places = [part for both in halves for part in both]
+            shards = [experiment.select(place) for place in places]
+            todo = [shard for shard in shards if not _is_done(shard, folder)]
+            most = max(len(shard.runs) for shard in todo)
+            print(f"grokbook: {experiment.name} took too much memory; its stacks are halved to {most}", file=sys.stderr)
     if failures:
         names = {shard.hash: _runs(place) for shard, place in zip(shards, places, strict=True)}
         lines = [f"{names[shard.hash]}: {why}" for shard, why in failures]
@@ -302,6 +319,23 @@ def _train(
     for shard in shards:
         for leftover in folder.glob(f"part-{shard.hash}*"):
             leftover.unlink()
+
+
+def _halves(place: list[int]) -> list[list[int]]:
+    middle = -(-len(place) // 2)
+    return [place[:middle], place[middle:]]
+
+
+def _say_what_is_left(experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> None:
+    """A stack is known by all its members: what was trained in stacks of another size cannot be gone on with."""
+    ours = {part_of(shard, folder).stem for shard in shards}
+    others = {path.stem.split(".")[0] for path in folder.glob("part-*")} - ours
+    if others:
+        print(
+            f"grokbook: {experiment.name}: {len(others)} stacks in {folder} are none of this training's {len(ours)}; "
+            "they were begun with another --block, on another device or for another recipe",
+            file=sys.stderr,
+        )
 
 
 @contextlib.contextmanager
@@ -385,10 +419,12 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     try:
         record = engine.train(shard, device=device, checkpoint=checkpoint, report=beat, stop=STOP.is_set)
         records.patiently(lambda: records.save(record, part))
-    except Exception:
+    except Exception as error:
         with contextlib.suppress(OSError):
             report.write_text(traceback.format_exc())
-        raise
+        # Bare of its traceback, which would hold the tensors of the stack: one shortage of memory would make the next.
+        error.__cause__ = error.__context__ = None
+        raise error.with_traceback(None) from None
     finally:
         torch.set_num_threads(threads)
     for leftover in (checkpoint, engine.previous(checkpoint), heartbeat, report):

@@ -115,7 +115,8 @@ def verify(
         )
     stored = records.find(experiment, place.path)
     device, default, _ = runner.plan(experiment, device)
-    block = int(stored.attrs.get("block", default))
+    # Stacks of a core's size would keep a GPU idle, and its numbers are others anyway.
+    block = int(stored.attrs.get("block", default)) if stored.attrs["device"] == device else default
     count = len(experiment.runs)
     wanted = set(np.linspace(0, count - 1, min(sample or count, count)).round().astype(int).tolist())
     chosen = sorted(i for members in experiment.shards(block) if wanted & set(members) for i in members)

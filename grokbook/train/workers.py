@@ -17,6 +17,8 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from grokbook.train.capture import lost
+
 TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
 CONNECT_SECONDS = 10.0  # to a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -64,6 +66,7 @@ class Processes(ThreadPoolExecutor):
         mine = threading.get_ident()
         if mine not in self.numbers:
             self.numbers[mine] = next(self.next) % self.gpus
+        told = ""
         for _ in range(TRIES):
             if mine not in self.pools:
                 context = multiprocessing.get_context("spawn")
@@ -74,10 +77,15 @@ class Processes(ThreadPoolExecutor):
                 self.pools.pop(mine).shutdown()
                 if self.ending:
                     break
+            except RuntimeError as error:
+                if not lost(error):
+                    raise
+                self.pools.pop(mine).shutdown()  # the next process goes on from the checkpoint
+                told = f", last of {error}".splitlines()[0]
         main = sys.modules["__main__"]
         script = "" if main.__spec__ else str(getattr(main, "__file__", ""))  # a module run with -m has a guard
         hint = f" (the calls of {script} belong under if __name__ == '__main__':)" if script.endswith(".py") else ""
-        raise ChildProcessError(f"its process died {TRIES} times{hint}")
+        raise ChildProcessError(f"its process died {TRIES} times{told}{hint}")
 
     def terminate(self) -> None:
         """Have the processes write a checkpoint and end."""

@@ -1,0 +1,162 @@
+"""What may go wrong on a device, and is survived: tried on the CPU by errors that a GPU would raise."""
+
+import dataclasses
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.workloads import WORKLOADS
+from grokbook.models.decoder import Decoder
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.models.pair_transformer import PairTransformer
+from grokbook.optim import AdamW
+from grokbook.tasks import ModularTask
+from grokbook.train import engine, memory, records, runner, verify, workers
+from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.state import State
+from grokbook.train.workers import TrainingFailed
+
+TASK, MODEL, ADAMW = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8), AdamW(0.01)
+
+
+def tiny(seeds=6, name="test/tiny"):
+    return Experiment(name, tuple(Run(TASK, MODEL, ADAMW, 6, seed) for seed in range(seeds)), Schedule(log=3))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GROKBOOK_DEVICE", "cpu")
+
+
+def with_room_for(members, monkeypatch):
+    real, tried = engine.train, []
+
+    def train(experiment, **options):
+        tried.append(len(experiment.runs))
+        if len(experiment.runs) > members:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return real(experiment, **options)
+
+    monkeypatch.setattr(engine, "train", train)
+    return tried
+
+
+def test_stacks_that_memory_does_not_hold_are_halved_until_it_does(monkeypatch, capsys):
+    plain = runner.train(tiny(name="test/plain"), block=2)
+    tried = with_room_for(2, monkeypatch)
+    record = runner.train(tiny(), block=6)
+    assert tried == [6, 3, 3, 2, 1, 2, 1] and record.attrs["block"] == 2
+    assert "took too much memory; its stacks are halved to 3" in capsys.readouterr().err
+    np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-6)
+    assert record.seed.values.tolist() == list(range(6))
+
+
+def test_a_member_that_memory_does_not_hold_alone_is_said_to_be_so(monkeypatch):
+    with_room_for(0, monkeypatch)
+    with pytest.raises(TrainingFailed, match=r"runs? 0: OutOfMemoryError: CUDA out of memory"):
+        runner.train(tiny(1))
+
+
+def test_an_error_that_is_kept_holds_no_tensor_of_its_stack(monkeypatch, tmp_path):
+    def train(experiment, **options):
+        stack = torch.zeros(10)
+        try:
+            raise ValueError("first")
+        except ValueError:
+            raise RuntimeError(f"then {stack.shape}")  # noqa: B904
+
+    monkeypatch.setattr(engine, "train", train)
+    shard = tiny()
+    with pytest.raises(RuntimeError) as caught:
+        runner.train_shard(shard, str(runner.part_of(shard, tmp_path)), "cpu")
+    error, frames = caught.value, []
+    while error:
+        place = error.__traceback__
+        while place:
+            frames.append(place.tb_frame.f_locals)
+            place = place.tb_next
+        error = error.__cause__ or error.__context__
+    assert not any(isinstance(value, torch.Tensor) for frame in frames for value in frame.values())
+    assert "first" in runner.part_of(shard, tmp_path).with_suffix(".error").read_text()  # the whole story is on disk
+
+
+def lose_the_device_once(path):
+    """What a worker does: the first process loses its device, a fresh one does not."""
+    if not path.exists():
+        path.write_text("")
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be ...")
+    return "done"
+
+
+def lose_the_device_always():
+    raise RuntimeError("CUDA error: unspecified launch failure")
+
+
+def test_a_process_that_lost_its_device_is_replaced_by_a_fresh_one(tmp_path):
+    with workers.Processes(1) as executor:
+        assert executor.submit(lose_the_device_once, tmp_path / "lost").result() == "done"
+        with pytest.raises(ChildProcessError, match="died 3 times, last of CUDA error: unspecified launch failure"):
+            executor.submit(lose_the_device_always).result()
+
+
+def test_a_package_that_records_need_is_missed_before_the_training_and_named_in_one_line(monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "h5netcdf" else real(name, *rest)
+    )
+    monkeypatch.setattr(engine, "train", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises(TrainingFailed) as told:
+        runner.train(tiny())
+    assert str(told.value) == "test/tiny: no record could be written without h5netcdf; pip install h5netcdf"
+
+
+def test_stacks_of_another_size_are_said_not_to_be_gone_on_with(monkeypatch, capsys):
+    tried = with_room_for(2, monkeypatch)
+    with pytest.raises(TrainingFailed):
+        monkeypatch.setattr(runner, "TOO_LARGE", ("nothing",))
+        runner.train(dataclasses.replace(tiny(), runs=tiny(5).runs), block=3)  # of three and of two
+    runner.train(dataclasses.replace(tiny(), runs=tiny(5).runs), block=1)
+    assert "are none of this training's 5; they were begun with another --block" in capsys.readouterr().err
+    assert tried[:2] == [3, 2]
+
+
+def test_a_record_of_another_device_is_verified_in_stacks_of_this_ones_size(monkeypatch):
+    path, asked = records.cached_path(tiny()), []
+    real = runner.train
+    monkeypatch.setattr(runner, "train", lambda *one, **rest: asked.append(rest["block"]) or real(*one, **rest))
+    record = real(tiny(), block=2)
+    for device, block in (("cpu", 2), ("cuda", runner.block_size(tiny(), "cpu"))):
+        records.save(record.assign_attrs(device=device), path)
+        verify.verify(tiny(), device="cpu")
+        assert asked[-1] == block
+
+
+STACKS = {
+    "quadratic MLP": Run(ModularTask(31), TwoLayerMLP(31, 64, "standard", "gelu"), ADAMW, 9, 0),
+    "pair transformer": Run(ModularTask(31), PairTransformer(31, 32), ADAMW, 9, 0, "cross_entropy"),
+    "decoder": Run(ModularTask(31), Decoder(31, 32), ADAMW, 9, 0, "cross_entropy", 64),
+}
+
+
+@pytest.mark.parametrize("run", STACKS.values(), ids=list(STACKS))
+def test_the_memory_that_a_member_is_said_to_take_is_what_it_takes(run):
+    members = 6
+    state = State.start(
+        [dataclasses.replace(run, seed=seed) for seed in range(members)], torch.device("cpu"), torch.float32
+    )
+    state.count = torch.ones((), dtype=torch.float64)
+    state.batch()
+    step = memory.most_bytes(state._advance)
+    evaluation = memory.most_bytes(lambda: state.measure(()))
+    tables = memory.COPIES * sum(table.nbytes for table in state.optimizer.tables.values())
+    least = (max(step, evaluation) + tables) / members
+    assert 0.95 * least <= memory.bytes_of(run) <= 1.7 * least
+
+
+def test_the_largest_stack_fills_what_is_free_and_is_at_least_one():
+    of_one = memory.bytes_of(WORKLOADS[1].run)
+    whole = Experiment("test/toy", (WORKLOADS[1].run,))
+    assert memory.block_in(whole, 100 * of_one) == 85 and memory.block_in(whole, 1) == 1
