@@ -36,5 +36,5 @@ CHAPTER = Chapter(
     "Gu et al. (2025)",
     Settings,
     ("counting", "network", "ablations", "surrogate"),
-    quick={"symbols": 7, "size": 32, "width": 0.125, "channels": 1, "weight_decay": 1e-3, "epochs": 850, "seeds": 1},
+    quick={"symbols": 7, "size": 32, "width": 0.125, "channels": 1, "weight_decay": 1e-3, "epochs": 650, "seeds": 1},
 )
