@@ -20,9 +20,27 @@ if TYPE_CHECKING:
     Params = dict[str, Tensor]
 
 
+LANES = 32  # numbers that a step of PyTorch's vectorised loops takes
+
+
 def tanh_(h: Tensor) -> Tensor:
-    """tanh h = 2 logistic(2 h) - 1 in place, off by at most 1.8e-7: a quarter of the time that PyTorch takes for it."""
-    return h.tanh_() if h.is_cuda else torch.add(h.new_tensor(-1), h.mul_(2).sigmoid_(), alpha=2, out=h)
+    """tanh h = 2 logistic(2 h) - 1 in place, off by at most 1.8e-7: a quarter of the time that PyTorch takes for it.
+
+    PyTorch computes what does not fill its vectors by another formula, to other bits: a last piece is padded, so that a
+    member's bits do not depend on how many train beside it.
+    """
+    if h.is_cuda or not h.is_contiguous():
+        return h.tanh_()
+    flat = h.view(-1)
+    odd = len(flat) % LANES
+    parts = [flat[: len(flat) - odd]]
+    if odd:
+        parts.append(torch.cat([flat[len(flat) - odd :], flat.new_zeros(LANES - odd)]))
+    for part in parts:
+        torch.add(part.new_tensor(-1), part.mul_(2).sigmoid_(), alpha=2, out=part)
+    if odd:
+        flat[len(flat) - odd :] = parts[1][:odd]
+    return h
 
 
 # name -> (in place on the preactivations, (gradient of the activations, activations) -> gradient before, in its place).

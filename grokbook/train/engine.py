@@ -24,6 +24,7 @@ from grokbook.train import products, records
 from grokbook.train.contract import optional
 from grokbook.train.curves import Curves
 from grokbook.train.experiment import Experiment
+from grokbook.train.monitor import of_chapter
 from grokbook.train.state import State
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Training:
         cls, experiment: Experiment, device: torch.device, dtype: torch.dtype, library: str | None = None
     ) -> Training:
         """At step 0; ``library`` is that of its products so far, if there were any."""
+        of_chapter(experiment.name)
         runs = experiment.runs
         curves = Curves(experiment.schedule.steps(runs[0].steps), len(runs))
         state = State.start(runs, device, dtype)

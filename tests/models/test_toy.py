@@ -259,6 +259,11 @@ def test_what_is_measured_is_read_off_the_embeddings():
     assert MEASURES["s3_rqi"](group.measured())["s3_rqi"].tolist() == [1.0, 1.0]
 
 
+def test_tanh_of_a_number_does_not_depend_on_how_many_there_are():
+    line = torch.linspace(-4, 4, 999)
+    assert all(torch.equal(tanh_(line[:n].clone()), tanh_(line.clone())[:n]) for n in range(1, 130))
+
+
 def test_tanh_is_off_by_less_than_2e_7_everywhere():
     near, far = torch.logspace(-30, 30, 200_001), torch.linspace(0, 12, 1_200_001)
     h = torch.cat([near, far, torch.tensor([math.inf])])
