@@ -43,12 +43,12 @@ def on_pictures(name: str, s: Settings, *conditions: dict[str, Any], epochs: int
         model = ResNet18.pretrained(weights, **sizes) if weights else ResNet18(**sizes)
         runs += [run(task, model, seed, epochs=epochs, weight_decay=decay, label=label) for seed in range(seeds)]
     one = steps_per_epoch(s.train_size)
-    kept = np.unique(np.geomspace(min(10, epochs), epochs, SNAPSHOTS).round(-1).astype(int).clip(1, epochs - 1))
+    kept = np.unique(np.geomspace(10, epochs, SNAPSHOTS).round(-1).astype(int))  # at evaluations, and at the end
     return Experiment(
         f"resnet/{name}",
         tuple(runs),
         Schedule(log=40, every=10 * one),
         ("sums", "total_norm"),
-        snapshots=(*(int(epoch) * one for epoch in kept), -1),
+        snapshots=(*(int(epoch) * one for epoch in kept if epoch < epochs), -1),
         keep=("answers",),
     )
