@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks import clock
+from benchmarks import clock, gpu
 from benchmarks.workloads import (
     SET_AT,
     SHARE,
@@ -43,7 +43,6 @@ from grokbook.tasks import ModularTask
 from grokbook.train import planning, products, records, runner, workers
 from grokbook.train.experiment import Experiment
 
-GPU_MEMBERS = (1, 16, 128, 512)
 EVALUATIONS = 200  # in a run, evenly in the logarithm of the step
 DIAGRAMS = ("liu/phases_rates", "liu/phases_regression", "liu/phases_classification", "liu/phases_group")
 
@@ -163,37 +162,6 @@ def growth(rounds: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def gpu(rounds: int) -> Iterator[dict[str, Any]]:
-    """Member-steps per second on a GPU, with the shares of what launching and what arithmetic alone would allow."""
-    side = 8192
-    a, b = (torch.randn(side, side, device="cuda") for _ in range(2))
-    peak = 2 * side**3 / _gpu_seconds(lambda: torch.mm(a, b), 10)
-    for workload in WORKLOADS:
-        launch = _gpu_seconds(our_state(workload, 1, "cuda").update, 100 * rounds)
-        for members in GPU_MEMBERS:
-            state = our_state(workload, members, "cuda")
-            seconds = _gpu_seconds(state.update, 20 * rounds)
-            flops = planning.count(our_state(workload, 1).update) * members
-            yield {
-                "workload": workload.name,
-                "members": members,
-                "member_steps_per_second": members / seconds,
-                "share_of_launch_limit": launch / seconds,
-                "share_of_arithmetic_limit": flops / peak / seconds,
-            }
-
-
-def _gpu_seconds(step: Callable[[], object], count: int) -> float:
-    for _ in range(3):
-        step()
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    for _ in range(count):
-        step()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - began) / count
-
-
 def diagrams() -> Iterator[dict[str, Any]]:
     """The phase diagrams of Fig. 6 of Liu et al. (2022) from nothing, by the clock, beside the committed records."""
     for name in DIAGRAMS:
@@ -294,15 +262,6 @@ def growth_line(row: dict[str, Any]) -> str:
     )
 
 
-def gpu_line(row: dict[str, Any]) -> str:
-    """A GPU's row, told."""
-    return (
-        f"  {row['workload']}, {row['members']} members: {row['member_steps_per_second']:,.0f}; "
-        f"{row['share_of_launch_limit']:.0%} of the launch limit, "
-        f"{row['share_of_arithmetic_limit']:.0%} of the arithmetic limit"
-    )
-
-
 def diagrams_line(row: dict[str, Any]) -> str:
     """A diagram's row, told."""
     return (
@@ -316,7 +275,11 @@ def main() -> None:
     parts = ("steps", "blocks", "processes", "growth", "gpu", "flops", "diagrams")
     parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all but the last, an hour)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the best counts (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, growth.png and flops.json")
+    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, growth.png, flops.json and gpu.md")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="of the part gpu; cpu tries it out")
+    parser.add_argument("--members", type=int, nargs="+", default=gpu.MEMBERS, metavar="N", help="of the part gpu")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each of its rows")
+    parser.add_argument("--only", default="", metavar="WORD", help="its workloads with this in their names")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
@@ -325,7 +288,7 @@ def main() -> None:
     print(f"{records.processor()}, one thread; torch {torch.__version__}; the best of {given.rounds} rounds\n")
     path = given.out / "benchmarks.json" if given.out else None
     kept = json.loads(path.read_text()) if path and path.exists() else {}
-    if set(wanted) - {"flops"}:  # counts are nobody's measurement
+    if set(wanted) - {"flops", "gpu"}:  # counts are nobody's measurement
         if kept.get("machine") != records.processor():  # times of two machines do not belong side by side
             kept = {}
         kept |= {"machine": records.processor(), "torch": str(torch.__version__), "commit": records.commit()}
@@ -359,8 +322,10 @@ def main() -> None:
     if "growth" in wanted:
         heading = "\nHow the time of a step grows, and how the products alone do:"
         report("growth", heading, growth(given.rounds), growth_line)
-    if "gpu" in wanted and torch.cuda.is_available():
-        report("gpu", f"\n{torch.cuda.get_device_name()}: member-steps per second", gpu(given.rounds), gpu_line)
+    if "gpu" in wanted and (torch.cuda.is_available() or given.device == "cpu"):
+        print("\n" + " | ".join(gpu.HEAD))
+        with tempfile.TemporaryDirectory() as nowhere:
+            gpu.write(given.out or Path(nowhere), given.device, given.members, given.seconds, given.only)
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
     if "diagrams" in wanted:

@@ -1,0 +1,83 @@
+#!/bin/sh
+# A short lease of a bare GPU machine (Python 3.12, torch with CUDA, numpy, xarray, h5py), from a folder of gpu_pack.sh.
+# usage: sh tools/gpu.sh A|B|C [MINUTES]
+#   A  is everything right: a training saved and read back, the GPU's tests, every kind of stack, the benchmark
+#   B  records of the CPU verified, then what is worth most a minute
+#   C  the queue, in the order of results/queue.json
+# It stops before its time with checkpoints on disk, and leaves in OUT (default gpu_out) at most 8 files of 15 MB: a log,
+# the environment, what was found, and what was trained in pieces back.tgz.aa, ... Pieces laid into a folder `back` beside
+# `tools` are gone on with. PYTHON and DEVICE=cpu, for trying it, come from the environment.
+set -u
+leg=${1:-} minutes=${2:-9}
+case $leg in A|B|C) ;; *) echo "usage: sh tools/gpu.sh A|B|C [MINUTES]" >&2; exit 2 ;; esac
+case $minutes in ''|*[!0-9]*) echo "gpu.sh: MINUTES is a whole number, not $minutes" >&2; exit 2 ;; esac
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3} device=${DEVICE:-cuda} out=${OUT:-gpu_out}
+reserve=${RESERVE:-30}                            # seconds for packing
+end=$(($(date +%s) + minutes * 60 - reserve))
+work=$(pwd)/gpu_work                              # trained here, packed from here
+mkdir -p "$out" "$work/results" "$work/site"
+log=$out/log.txt
+export GROKBOOK_CACHE="$work/cache" PYTHONUNBUFFERED=1 PYTHONPATH="$work/site:$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
+
+left() { echo $((end - $(date +%s))); }
+say() { echo "== $(date +%H:%M:%S) $*" | tee -a "$log"; }
+run() { # what runs until it is done or the time is up; TERM has a training write a checkpoint
+    [ "$(left)" -gt 5 ] || { say "no time for: $*"; return 1; }
+    say "$*"
+    timeout -k 20 "$(left)" "$@" >>"$log" 2>&1
+    code=$?
+    say "ended with $code"
+    return $code
+}
+grokbook() { run "$python" -m grokbook "$@"; }
+
+if ls .whl/*.whl >/dev/null 2>&1; then            # what a bare machine lacks
+    "$python" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$work/site" .whl/*.whl >>"$log" 2>&1
+fi
+if ls back/back.tgz.* >/dev/null 2>&1; then cat back/back.tgz.* | tar xzf - -C "$work" && say "going on from back/"; fi
+{
+    date -u; uname -srm; nvidia-smi 2>&1 || echo "no nvidia-smi"
+    "$python" -c 'import sys, torch, numpy, xarray, h5py, h5netcdf
+print(sys.version); print(torch.__config__.show())
+for one in (torch, numpy, xarray, h5py, h5netcdf): print(one.__name__, one.__version__)' 2>&1
+} >"$out/environment.txt"
+
+case $leg in
+A)
+    grokbook train gromov/learning_curves -p p=23 width=32 gd_steps=50 seeds=2 --device "$device" --out "$work/tiny" ||
+        say "A SMALL TRAINING FAILED; see the log"
+    for test in ${TESTS-tests/test_cuda.py}; do run "$python" -m pytest -q -p no:cacheprovider "$test"; done
+    : >"$out/sweep.jsonl"
+    "$python" -m benchmarks.gpu >"$work/kinds" 2>>"$log"
+    while read -r kind; do
+        [ "$(left)" -gt 10 ] || break
+        timeout 120 "$python" -m benchmarks.gpu "$kind" --device "$device" >"$work/kind" 2>>"$log" </dev/null ||
+            say "NOT GOOD: $kind"
+        grep '^{' "$work/kind" >>"$out/sweep.jsonl" || echo "{\"kind\": \"$kind\", \"good\": false}" >>"$out/sweep.jsonl"
+    done <"$work/kinds"
+    run "$python" -m benchmarks gpu --device "$device" --out "$out" ${BENCHMARK:-}
+    ;;
+B)
+    for one in ${VERIFY-gromov/adamw_curves gu/base}; do grokbook verify "$one" --sample 1 --device "$device"; done
+    for one in ${TRAIN-gromov/data_fraction gu/dnn gu/fractions gu/largest_prime liu/components \
+        gromov/polynomials_wide}; do
+        [ "$(left)" -gt 5 ] || break
+        grokbook train "$one" ${ARGUMENTS:-} --device "$device" --out "$work/results"
+    done
+    ;;
+C)  whole=$((($(left)) / 60))
+    grokbook queue --run --device "$device" --minutes $((whole > 1 ? whole : 1)) --out "$work/results"
+    ;;
+esac
+
+# Records first: where not all fits, checkpoints stay behind.
+pack() { rm -f "$out"/back.tgz.*; (cd "$work" && tar czf - "$@" 2>/dev/null) | split -b 15m - "$out/back.tgz."; }
+pack results
+pieces=$(ls "$out"/back.tgz.* | wc -l)
+if [ "$pieces" -gt 4 ]; then
+    say "too much to bring back: without checkpoints"
+    pack --exclude=.parts results
+fi
+say "done; $(du -sh "$out" | cut -f1) in $out"
