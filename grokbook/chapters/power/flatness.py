@@ -55,14 +55,6 @@ def one_sided(x: ArrayLike, y: ArrayLike, draws: int = 20_000) -> float:
     return (1 + lower) / (1 + draws)
 
 
-def interval(x: ArrayLike, y: ArrayLike, draws: int = 2_000) -> tuple[float, float]:
-    """Between which values the rank correlation of resampled networks lies in 95 % of draws."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    chosen = np.random.default_rng(0).integers(len(x), size=(draws, len(x)))
-    low, high = np.nanquantile([spearman(x[rows], y[rows]) for rows in chosen], [0.025, 0.975])
-    return float(low), float(high)
-
-
 HALF = Part("networks that generalise, of all", lambda d: float((d.accuracy >= HIGH).mean()), between(0.3, 0.7))
 
 section.claim(

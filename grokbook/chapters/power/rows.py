@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.theory.cosets import coset_contrast
+from grokbook.chapters.power.theory.cosets import coset_contrast, coset_partitions
 from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
 from grokbook.claims import Part, above, at_least, at_most
 from grokbook.curves import best
@@ -121,6 +121,14 @@ def maps(circle_rows: xr.Dataset, coset_rows: xr.Dataset) -> xr.Dataset:
             TSNE(perplexity=near, init="pca", random_state=0).fit_transform(rows),
         )
     return xr.Dataset(found)
+
+
+def coset_of(record: xr.Dataset) -> NDArray[np.int64]:
+    """(symbol,) the coset of each element, in the partition that fits the first run's rows best; 0 outside of S5."""
+    if record.sizes["output"] != 120:
+        return np.zeros(record.sizes["output"], int)
+    way = coset_partitions()[coset_contrast(record.W_U.values[0, -1].T, draws=1).partition]
+    return np.argsort(way.ravel()) // way.shape[-1]
 
 
 def with_decay(study: xr.Dataset, values: str, label: str = "decay 1") -> NDArray[np.float64]:

@@ -54,7 +54,7 @@ def test_what_is_no_task_is_refused_in_one_line(arguments, word):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("outliers", [None])
+@pytest.mark.parametrize("outliers", [None, 4])
 def test_minibatches_with_a_short_last_one_train_as_a_textbook_loop(outliers):
     task = of("x/y", 7, "S5", 0.6, outliers)
     model = Decoder(7, 12, 2, 4)
