@@ -69,6 +69,13 @@ def setback(record: xr.Dataset) -> NDArray[np.float64]:
     return np.nanmax(np.fmax.accumulate(values, axis=1) - values, axis=1)
 
 
+def relapse(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the lowest training accuracy after t_test; nan where that never came."""
+    after = record.step.values > t_test(record)[:, None]
+    lowest = np.nanmin(np.where(after, record.train_accuracy.values, np.inf), axis=1)
+    return np.where(np.isinf(lowest), np.nan, lowest)
+
+
 def spared(without: xr.Dataset, decayed: xr.Dataset) -> float:
     """How many times as long it takes without decay, at least; medians over seeds."""
     ends = np.where(np.isfinite(without.test_accuracy.values), without.step.values, 0).max(1)
@@ -154,7 +161,7 @@ section.claim(
     Part("t_test / t_train", lag, at_least(4), times, every=True),
     Part(
         "lowest training accuracy after t_test",
-        lambda r: np.nanmin(np.where(r.step.values > t_test(r)[:, None], r.train_accuracy.values, np.nan), axis=1),
+        relapse,
         at_most(0.95),
         percent,
     ),
