@@ -14,6 +14,7 @@ import grokbook
 BOOK = "matplotlib seaborn papermill ipykernel ipywidgets IPython nbformat nbclient yaml jupyter_book sphinx"
 DRAWING = (
     "plotting",
+    "lint",
     "widgets",
     "notebooks",
     "figures",
