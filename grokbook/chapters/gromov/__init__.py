@@ -7,7 +7,7 @@ from typing import Annotated
 
 from grokbook import settings
 from grokbook.chapter import Chapter
-from grokbook.settings import Seeds, Share, Shares, Steps, Width, Widths, whole
+from grokbook.settings import Budget, Seeds, Share, Shares, Steps, Width, Widths, whole
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Settings(settings.Settings):
     widths: Widths = (8, 12, 18, 27, 40, 60, 91, 136, 205, 307, 512)
     d_model: Width = 128
     heads: Widths = (1, 2, 4, 8, 16, 32, 64)
+    budget: Budget = 0.02
 
     @property
     def few(self) -> int:
