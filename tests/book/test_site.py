@@ -73,6 +73,7 @@ def test_plain_papermill_from_inside_book_gives_the_same_notebook_and_figures(si
             "GROKBOOK_CACHE": str(site.cache),  # the records of the site's own run: only drawing is left to do
             "GROKBOOK_FIGURES": str(tmp_path / "figures"),
             "GROKBOOK_DEVICE": "cpu",
+            "GROKBOOK_SCALE": "quick",  # what experiments take beside the chapter's parameters
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel chooses by itself
         }
         command = [sys.executable, "-m", "papermill", f"{chapter}.ipynb", str(tmp_path / f"{chapter}.ipynb")]
