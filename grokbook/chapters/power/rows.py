@@ -42,7 +42,7 @@ def forming_circle(s: Settings) -> Experiment:
     """The first of ``circle_rows`` again, with its output matrix at twenty times on the way: something to scrub."""
     last = min(s.steps, 8_000)
     first = run(s, "x+y", s.train_fraction, ADAMW, last, 0, "decay 1")
-    at = tuple(int(last * (k / 19) ** 2) // 10 * 10 for k in range(20))
+    at = tuple(dict.fromkeys(int(last * (k / 19) ** 2) // 10 * 10 for k in range(20)))  # each time once
     return Experiment("power/forming_circle", (first,), GRID, snapshots=at, keep=("W_U",))
 
 
