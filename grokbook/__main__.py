@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import grokbook
+from grokbook import session
 from grokbook.book import parameters
 from grokbook.book.parameters import BadInput
 from grokbook.chapters import Entry, chapters
@@ -369,7 +370,7 @@ def parser() -> Parser:
     def device(made: Parser) -> None:
         made.add_argument(
             "--device",
-            default=os.environ.get("GROKBOOK_DEVICE") or "auto",
+            default=session.current().device,
             help="auto (default: CUDA where there is one), cpu or cuda",
         )
 
@@ -378,7 +379,7 @@ def parser() -> Parser:
         made.add_argument(
             "--scheduler",
             metavar="ADDRESS",
-            default=os.environ.get("GROKBOOK_SCHEDULER") or None,
+            default=session.current().scheduler or None,
             help="a Dask scheduler, as in tcp://host:8786, whose workers train instead",
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+from grokbook import session
 
 PHONE = 358  # pixels that a phone gives to the text's column
 LEAST = 9.0  # pixels of the smallest letters there
@@ -85,6 +86,6 @@ def _hidden(ax: Axes, box: Any) -> list[str]:
 def complain(chapter: str, id: str, found: Sequence[str]) -> None:
     """Say what is wrong with a figure; where a build is strict, refuse it."""
     words = f"{chapter}, {id}: {'; '.join(found)}"
-    if os.environ.get("GROKBOOK_STRICT"):
+    if session.current().strict:
         raise ValueError(words)
     print(words, file=sys.stderr)

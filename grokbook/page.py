@@ -15,14 +15,13 @@ import ast
 import dataclasses
 import inspect
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from grokbook import fold, lint, plotting, register
+from grokbook import fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
 from grokbook.claims import Claim, Verdict, tally
 from grokbook.settings import Settings
@@ -88,7 +87,7 @@ class Page(Mapping[str, xr.Dataset]):
     def experiment(self, name: str) -> Experiment:
         """What the figure is meant to have at these settings."""
         recipe = self.chapter.experiments[name]
-        quick = os.environ.get("GROKBOOK_SCALE") == "quick"
+        quick = session.current().scale == "quick"
         return recipe(self.settings, **(recipe.quick if quick else {}))
 
     def _study(self, name: str) -> xr.Dataset:
@@ -227,7 +226,7 @@ class Page(Mapping[str, xr.Dataset]):
         display(HTML(fold.records(self, held)))
 
     def _keep(self, held: Mapping[str, xr.Dataset]) -> None:
-        if not os.environ.get("GROKBOOK_FIGURES"):
+        if not session.current().figures:
             return
         entries = register.load(self.chapter.name)
         content = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import session
 from grokbook.curves import median, t_test, t_train
 from grokbook.train.records import ROOT, write_whole
 
@@ -398,8 +398,8 @@ def blank(ax: Axes, text: str) -> Axes:
 
 
 def folder(chapter: str) -> Path:
-    """Where a chapter's plots go: below GROKBOOK_FIGURES, else below figures/ of the checkout."""
-    return Path(os.environ.get("GROKBOOK_FIGURES") or ROOT / "figures") / chapter
+    """Where a chapter's plots go: below the session's ``figures``, else below figures/ of the checkout."""
+    return Path(session.current().figures or ROOT / "figures") / chapter
 
 
 def save(figure: Figure, chapter: str, name: str, *, dpi: int = 200) -> list[Path]:
@@ -437,8 +437,8 @@ def _short(number: re.Match[bytes]) -> bytes:
 
 
 def save_if_asked(figure: Figure, chapter: str, name: str) -> None:
-    """Save only if GROKBOOK_FIGURES says where: a reader's own execution does not overwrite the committed plots."""
-    if os.environ.get("GROKBOOK_FIGURES"):
+    """Save only if the session says where: a reader's own execution does not overwrite the committed plots."""
+    if session.current().figures:
         save(figure, chapter, name)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ import pytest
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # before numpy or torch is imported; also much faster on a shared machine
 os.environ.setdefault("MPLBACKEND", "agg")
-for name in ("DEVICE", "FRESH", "CACHE", "LOG", "PROGRESS", "FIGURES"):
-    os.environ.pop(f"GROKBOOK_{name}", None)
+for name in ("GROKBOOK", *(f"GROKBOOK_{name}" for name in ("CACHE", "DEVICE", "FRESH", "SCHEDULER"))):
+    os.environ.pop(name, None)
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # a make that runs these tests is not the make they look at
     os.environ.pop(name, None)
 
@@ -22,3 +24,16 @@ ROOT = Path(__file__).resolve().parent.parent
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture
+def handed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that changes fields of the session for the rest of the test."""
+    from grokbook import session
+
+    def change(**fields: object) -> None:
+        changed = dataclasses.replace(session.current(), **fields)
+        for name, value in changed.variable().items():
+            monkeypatch.setenv(name, value)
+
+    return change

@@ -37,9 +37,9 @@ CLAIM = Claim(
 
 
 @pytest.fixture
-def make(tmp_path, monkeypatch):
+def make(tmp_path, handed):
     """A page over one experiment, with a cache of its own."""
-    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
+    handed(cache=str(tmp_path / "cache"))
 
     def made(**changes):
         options = {
@@ -121,13 +121,12 @@ def test_at_other_settings_the_page_says_which_budget_would_train(make):
     assert "curves" in make(cost=lambda experiment: 0.3141, budget=0.32)
 
 
-def test_figures_are_written_only_where_a_folder_is_named(make, tmp_path, monkeypatch):
+def test_figures_are_written_only_where_a_folder_is_named(make, tmp_path, monkeypatch, handed):
     here = make()
-    monkeypatch.delenv("GROKBOOK_FIGURES", raising=False)
     monkeypatch.setattr(plotting, "ROOT", tmp_path / "checkout")
     here.figure("fig1")
     assert not (tmp_path / "checkout").exists()
-    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path / "figures"))
+    handed(figures=str(tmp_path / "figures"))
     here.figure("fig1")
     assert sorted(os.listdir(tmp_path / "figures" / "test")) == ["fig1.png", "fig1.svg"]
 
@@ -195,8 +194,8 @@ def test_the_summary_counts_by_the_earlier_criterion_at_the_committed_settings_o
         assert words in here.summary().text
 
 
-def test_verdicts_and_records_are_kept_for_the_scorecard_where_a_folder_is_named(make, tmp_path, monkeypatch):
-    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path))
+def test_verdicts_and_records_are_kept_for_the_scorecard_where_a_folder_is_named(make, tmp_path, monkeypatch, handed):
+    handed(figures=str(tmp_path))
     here = make()
     here.claims("a", caption="Claims")
     here.summary()

@@ -102,7 +102,7 @@ def test_styled_leaves_matplotlib_as_it_was():
     assert dict(matplotlib.rcParams) == before
 
 
-def test_saving_twice_writes_the_same_bytes(tmp_path, monkeypatch):
+def test_saving_twice_writes_the_same_bytes(tmp_path, handed):
     def draw():
         figure, ((ax,),) = plotting.panels()
         ax.plot([0, 1], [1, 2], label="x")
@@ -111,7 +111,7 @@ def test_saving_twice_writes_the_same_bytes(tmp_path, monkeypatch):
 
     contents = []
     for name in ("one", "two"):
-        monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path / name))
+        handed(figures=str(tmp_path / name))
         paths = plotting.save(draw(), "gromov", "fig1")
         contents.append([path.read_bytes() for path in paths])
         assert sorted(path.name for path in (tmp_path / name / "gromov").iterdir()) == ["fig1.png", "fig1.svg"]
@@ -141,8 +141,8 @@ def test_letters_come_from_the_font_that_matplotlib_brings(tmp_path):
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
-def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path))
+def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch, handed):
+    handed(figures=str(tmp_path))
     figure, _ = plotting.panels()
     (tmp_path / "gromov" / "fig1.png").mkdir(parents=True)
     with pytest.raises(OSError):
@@ -150,8 +150,8 @@ def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeyp
     assert [path.name for path in (tmp_path / "gromov").iterdir()] == ["fig1.png"]
 
 
-def test_without_a_folder_figures_go_to_the_checkout(monkeypatch):
-    monkeypatch.delenv("GROKBOOK_FIGURES", raising=False)
+def test_without_a_folder_figures_go_to_the_checkout(handed):
+    handed(figures="")
     assert plotting.folder("gromov") == plotting.ROOT / "figures" / "gromov"
 
 

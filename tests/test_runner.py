@@ -29,26 +29,23 @@ def tiny(name="test/tiny", steps=6, seeds=3, width=8, scale="full"):
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("GROKBOOK_DEVICE", "cpu")
+def own_cache(tmp_path, monkeypatch, handed):
+    handed(cache=str(tmp_path / "cache"), device="cpu")
     monkeypatch.setattr(records, "ROOT", tmp_path / "root")
-    for name in ("GROKBOOK_FRESH", "GROKBOOK_LOG", "GROKBOOK_PROGRESS", "GROKBOOK_SCHEDULER"):
-        monkeypatch.delenv(name, raising=False)
 
 
-def test_obtain_trains_once_and_then_reads(monkeypatch, tmp_path):
-    monkeypatch.setenv("GROKBOOK_LOG", str(tmp_path / "log"))
+def test_obtain_trains_once_and_then_reads(handed, tmp_path):
+    handed(log=str(tmp_path / "log"))
     first, second = runner.obtain(tiny()), runner.obtain(tiny())
     np.testing.assert_array_equal(first.train_loss, second.train_loss)
     log = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line["source"] for line in log] == ["trained", "cached"]
 
 
-def test_fresh_trains_again(monkeypatch, tmp_path):
-    monkeypatch.setenv("GROKBOOK_LOG", str(tmp_path / "log"))
+def test_fresh_trains_again(handed, tmp_path):
+    handed(log=str(tmp_path / "log"))
     runner.obtain(tiny())
-    monkeypatch.setenv("GROKBOOK_FRESH", "1")
+    handed(fresh=True)
     runner.obtain(tiny())
     assert [json.loads(line)["source"] for line in (tmp_path / "log").read_text().splitlines()] == ["trained"] * 2
 
@@ -114,11 +111,11 @@ def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
     assert started == [2]
 
 
-def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path, monkeypatch):
+def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path, handed):
     """Chapters are executed side by side; two trainings at once would share cores, or a GPU's memory."""
     lock = tmp_path / "turn"
     lock.touch()
-    monkeypatch.setenv("GROKBOOK_TURN", str(lock))
+    handed(turn=str(lock))
     with open(lock) as other, ThreadPoolExecutor(1) as pool:
         fcntl.flock(other, fcntl.LOCK_EX)
         small = runner.train(tiny("test/small"), workers=1)  # one core: needs no turn
@@ -246,13 +243,13 @@ def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
 
 @pytest.mark.parametrize("where", ["log", "page", "notebook"])
 def test_where_there_is_no_terminal_a_line_a_minute_goes_to_the_log_and_none_to_a_page(
-    where, tmp_path, monkeypatch, capsys
+    where, tmp_path, monkeypatch, capsys, handed
 ):
     monkeypatch.setattr(train_progress, "LINE_SECONDS", 0.01)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have imported it
     told = tmp_path / "progress.txt"
     if where == "page":
-        monkeypatch.setenv("GROKBOOK_PROGRESS", str(told))
+        handed(progress=str(told))
     if where != "log":
         monkeypatch.setitem(sys.modules, "ipykernel", object())
     with progress(tmp_path, ["done", None, None]):
@@ -463,7 +460,7 @@ def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
         "from grokbook.train import runner\nfrom tests.test_runner import tiny\n"
         "runner.train(tiny(), workers=2, block=2)\n"
     )
-    known = {"PYTHONPATH": str(Path(__file__).parents[1]), "GROKBOOK_CACHE": str(tmp_path / "cache")}
+    known = {"PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, str(script)], env={**os.environ, **known}, capture_output=True, text=True, timeout=120
     )

@@ -4,19 +4,12 @@
 
 Everything is made beside the old result and moved into place at the end, so a build that fails or is
 interrupted leaves what was there. The notebooks in book/ are never written to.
-
-What the kernels find in their environment:
-    GROKBOOK_DEVICE     auto, cpu or cuda
-    GROKBOOK_FRESH      1 to ignore stored records
-    GROKBOOK_FIGURES    the folder that stands for figures/: a chapter saves into <it>/<chapter>/
-    GROKBOOK_LOG        a JSON-lines file; every record obtained appends a line
-    GROKBOOK_PROGRESS   a text file; lines appended to it are shown in the terminal
-    GROKBOOK_TURN       a file that is locked by the chapter which trains with all cores or the GPU
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import json
@@ -35,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from grokbook import session
 from grokbook.book import notebooks, parameters
 from grokbook.book.parameters import BadInput
 from grokbook.train import workers
@@ -183,19 +177,26 @@ def _execute(
     Raises:
         BuildError: a chapter failed; the others are ended.
     """
-    environment = THREADS | {
-        "GROKBOOK_SCALE": settings.scale,
-        "GROKBOOK_DEVICE": settings.device,
-        "GROKBOOK_FRESH": "1" if settings.fresh else "",
-        "GROKBOOK_LOG": str(log.path),
-        "GROKBOOK_PROGRESS": str(log.progress),
-        "GROKBOOK_TURN": str(settings.build / "lock.training"),
-        "GROKBOOK_FIGURES": str(figures),
-        "IPYTHONDIR": str(settings.build / "ipython"),  # not the reader's own start-up files
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # plots belong on the page
-        "PYTHONHASHSEED": "0",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
+    handed = dataclasses.replace(
+        session.current(),
+        scale=settings.scale,
+        device=settings.device,
+        fresh=settings.fresh,
+        figures=str(figures),
+        log=str(log.path),
+        progress=str(log.progress),
+        turn=str(settings.build / "lock.training"),
+    )
+    environment = (
+        THREADS
+        | handed.variable()
+        | {
+            "IPYTHONDIR": str(settings.build / "ipython"),  # not the reader's own start-up files
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # plots belong on the page
+            "PYTHONHASHSEED": "0",
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        }
+    )
     figures.mkdir(parents=True, exist_ok=True)
     (settings.build / "lock.training").touch()
     rounds = [[name for name in given if (name in SUMMARIES) == late] for late in (False, True)]
@@ -248,7 +249,7 @@ def execute_notebook(
 
     started = time.monotonic()
     settled = ", ".join(f"{name}={value}" for name, value in values.items())
-    if shown := os.environ.get("GROKBOOK_PROGRESS"):
+    if shown := session.current().progress:
         with open(shown, "a", encoding="utf-8") as lines:
             lines.write(f"{source.stem}: executing" + (f" with {settled}" if settled else "") + "\n")
     try:

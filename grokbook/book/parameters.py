@@ -21,13 +21,14 @@ import importlib.util
 import io
 import json
 import math
-import os
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from grokbook import session
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -79,7 +80,7 @@ def check_device(device: Any, scheduler: str | None = None) -> str:
     """auto, cpu or cuda; cuda only where there is one, which a scheduler's workers are asked themselves."""
     if device not in DEVICES:
         raise BadInput(f"device = {device!r}{suggest(str(device), DEVICES)}; allowed: {', '.join(DEVICES)}")
-    if device == "cuda" and not (scheduler or os.environ.get("GROKBOOK_SCHEDULER")):
+    if device == "cuda" and not (scheduler or session.current().scheduler):
         from grokbook.lazy import torch
 
         if not torch.cuda.is_available():

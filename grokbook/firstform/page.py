@@ -7,14 +7,13 @@ page's budget is not started: what needs it says so, with the command that would
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from grokbook import plotting, register, words
+from grokbook import plotting, register, session, words
 from grokbook.claims import decided, smallest
 from grokbook.firstform import claims as claims_module
 from grokbook.firstform.claims import Markdown
@@ -258,7 +257,7 @@ class Page(Mapping[str, xr.Dataset]):
         return said
 
     def _keep_verdicts(self) -> None:
-        if not os.environ.get("GROKBOOK_FIGURES"):
+        if not session.current().figures:
             return
         held = {name: self.get(name, None) for name in self.experiments}
         trained = [
@@ -306,6 +305,6 @@ def _breakable(words: str) -> str:
 
 def _tell(line: str) -> None:
     """Say it where whoever builds the book can see it; a page shows nothing."""
-    if path := os.environ.get("GROKBOOK_PROGRESS"):
+    if path := session.current().progress:
         with open(path, "a", encoding="utf-8") as progress:
             progress.write(line + "\n")

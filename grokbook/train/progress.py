@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from grokbook import session
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment
 
@@ -30,7 +30,7 @@ def cost_of(shard: Experiment) -> float:
 class Progress:
     """Members done, steps per second, time left and live accuracies, on one line, from what the shards write.
 
-    A terminal shows the line as it changes. A log, or whoever builds the book (GROKBOOK_PROGRESS), gets one a minute;
+    A terminal shows the line as it changes. A log, or the session's ``progress``, gets one a minute;
     a notebook's page gets nothing.
     """
 
@@ -50,7 +50,7 @@ class Progress:
         self.thread.join()
 
     def _watch(self) -> None:
-        page = os.environ.get("GROKBOOK_PROGRESS")
+        page = session.current().progress
         live = not page and sys.stderr is not None and sys.stderr.isatty()
         if not page and not live and "ipykernel" in sys.modules:
             return

@@ -24,6 +24,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import grokbook
+from grokbook import session
 from grokbook.train.experiment import Experiment, coordinates, difference
 
 SCHEMA = 1
@@ -56,8 +57,8 @@ class DamagedRecord(Exception):
 
 
 def cache_folder() -> Path:
-    """Where records trained here are kept: GROKBOOK_CACHE, else ``_cache`` in a checkout, else the user's cache."""
-    if chosen := os.environ.get("GROKBOOK_CACHE"):
+    """Where records trained here are kept: where the session says, in a checkout ``_cache``, else the user's cache."""
+    if chosen := session.current().cache:
         return Path(chosen)
     if (ROOT / "_toc.yml").exists():
         return ROOT / "_cache"

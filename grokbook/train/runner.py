@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from grokbook import session
 from grokbook.train import records
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment
@@ -79,10 +80,10 @@ def obtain(experiment: Experiment, *, otherwise: Experiment | None = None, devic
         experiment: what is wanted.
         otherwise: a smaller experiment that stands in where ``experiment`` has no record; its record carries
             ``scale = "reduced"``. If neither has a record, the smaller one is trained.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks GROKBOOK_DEVICE.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session.
 
     Returns:
-        The record. With GROKBOOK_FRESH=1 records stored or trained before are not looked at.
+        The record. In a fresh session records stored or trained before are not looked at.
     """
     began = time.monotonic()
     candidates = [experiment] if otherwise is None else [experiment, otherwise]
@@ -118,11 +119,11 @@ def known(experiment: Experiment) -> xr.Dataset | None:
 
 def fresh() -> bool:
     """Whether stored records are to be ignored."""
-    return os.environ.get("GROKBOOK_FRESH", "") not in ("", "0")
+    return session.current().fresh
 
 
 def _log(experiment: Experiment, source: str, began: float) -> None:
-    if path := os.environ.get("GROKBOOK_LOG"):
+    if path := session.current().log:
         line = {
             "experiment": experiment.name,
             "hash": experiment.hash,
@@ -135,14 +136,14 @@ def _log(experiment: Experiment, source: str, began: float) -> None:
 
 
 def choose_device(device: str | None = None) -> str:
-    """``"cpu"`` or ``"cuda"``, from the argument or else GROKBOOK_DEVICE; ``"auto"`` takes a GPU where there is one.
+    """``"cpu"`` or ``"cuda"``, from the argument or else the session; ``"auto"`` takes a GPU where there is one.
 
     Raises:
         ValueError: an unknown device, or CUDA where there is none.
     """
     from grokbook.lazy import torch
 
-    wanted = device or os.environ.get("GROKBOOK_DEVICE") or "auto"
+    wanted = device or session.current().device
     if wanted not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device = {wanted!r}: choose one of auto, cpu, cuda")
     if wanted == "cpu":
@@ -229,7 +230,7 @@ def train(
         workers: processes, one thread each; None is one per core or per GPU.
         block: members per stack; None asks ``plan``.
         executor: any ``concurrent.futures`` executor to run shards instead of local processes.
-        scheduler: address of a Dask scheduler whose workers run the shards; None asks GROKBOOK_SCHEDULER.
+        scheduler: address of a Dask scheduler whose workers run the shards; None asks the session.
 
     Raises:
         TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept. Or nothing
@@ -245,7 +246,7 @@ def train(
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     with _alone(experiment, folder) as another_did:
         if not (another_did and _is_there(experiment, path)):
-            scheduler = scheduler or os.environ.get("GROKBOOK_SCHEDULER") or None
+            scheduler = scheduler or session.current().scheduler or None
             _train(experiment, folder, path, device, workers, block, executor, scheduler)
     if out:
         with contextlib.suppress(OSError):  # not empty: another training is under way there

@@ -17,6 +17,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from grokbook import session
 from grokbook.train.capture import lost
 
 TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
@@ -158,7 +159,7 @@ def until(minutes: float | None) -> Iterator[None]:
 @contextlib.contextmanager
 def turn() -> Iterator[None]:
     """Chapters of one build are executed side by side: who trains with all cores, or on the GPU, waits for its turn."""
-    with open(os.environ.get("GROKBOOK_TURN") or os.devnull) as lock:
+    with open(session.current().turn or os.devnull) as lock:
         if lock.name != os.devnull:
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

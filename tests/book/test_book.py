@@ -153,7 +153,7 @@ def test_a_second_build_waits_for_the_first_and_says_so(tmp_path, capsys):
 
 
 def test_figures_are_collected_and_only_what_changed_is_written(small_book, capsys):
-    folder = "import os, pathlib; folder = pathlib.Path(os.environ['GROKBOOK_FIGURES']) / 'small'"
+    folder = "import os, json, pathlib; folder = pathlib.Path(json.loads(os.environ['GROKBOOK'])['figures']) / 'small'"
     save = f"{folder}; folder.mkdir(exist_ok=True)"
     root = small_book(
         save, "(folder / 'one.svg').write_text(f'<svg>{p}</svg>'); (folder / 'two.svg').write_text('<svg/>');"
@@ -189,14 +189,18 @@ def test_records_are_told_once_each_with_where_they_came_from(tmp_path, capsys):
 
 
 def test_progress_of_a_kernel_is_shown_while_it_runs(small_book, capsys):
-    root = small_book("import os", "open(os.environ['GROKBOOK_PROGRESS'], 'a').write('half way\\n');")
+    root = small_book(
+        "import os, json", "open(json.loads(os.environ['GROKBOOK'])['progress'], 'a').write('half way\\n');"
+    )
     book.make_chapter("small", {}, Settings(root=root))
     assert "    half way\n" in capsys.readouterr().out
 
 
 def test_chapters_are_executed_side_by_side_and_their_summary_after_them(small_book, monkeypatch):
     """Two chapters that wait for each other, and a third, first in the list, that counts what they left."""
-    begin = "import os, time; from pathlib import Path; there = Path(os.environ['GROKBOOK_FIGURES'])"
+    begin = (
+        "import json, os, time; from pathlib import Path; there = Path(json.loads(os.environ['GROKBOOK'])['figures'])"
+    )
     root = small_book(begin, "print(len(list(there.glob('*'))), 'were there')")
     (root / "book" / "small.ipynb").rename(root / "book" / "sum.ipynb")
     leave = "(there / str(os.getpid())).touch(); end = time.monotonic() + 60"
@@ -213,19 +217,20 @@ def test_chapters_are_executed_side_by_side_and_their_summary_after_them(small_b
 
 
 def test_kernels_find_the_settings_in_their_environment(small_book):
-    names = "DEVICE", "FRESH", "FIGURES", "LOG"
+    names = "device", "fresh", "figures", "log"
     root = small_book(
-        f"import os; [print(n, '=', os.environ['GROKBOOK_' + n]) for n in {names}]; print(os.getcwd());",
+        "import json, os; handed = json.loads(os.environ['GROKBOOK']);"
+        f"[print(n, '=', handed[n]) for n in {names}]; print(os.getcwd());",
         "print(os.environ['OMP_NUM_THREADS'])",
     )
     book.make_chapter("small", {}, Settings(root=root, device="cpu", fresh=True))
     stage = root / "_build" / "chapter" / "small" / "stage"
     cells = notebooks.read(stage / "book" / "small.ipynb")["cells"]
     assert "".join(cells[2]["outputs"][0]["text"]).splitlines() == [
-        "DEVICE = cpu",
-        "FRESH = 1",
-        f"FIGURES = {stage / 'figures'}",
-        f"LOG = {root / '_build' / 'records.jsonl'}",
+        "device = cpu",
+        "fresh = True",
+        f"figures = {stage / 'figures'}",
+        f"log = {root / '_build' / 'records.jsonl'}",
         str(root),
     ]
     assert "".join(cells[3]["outputs"][0]["text"]) == "1\n"

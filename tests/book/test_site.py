@@ -22,6 +22,7 @@ import yaml
 
 from grokbook.book import build as book
 from grokbook.book import notebooks
+from grokbook.session import Session
 
 FLAGS = [
     "--no-sandbox",
@@ -69,13 +70,10 @@ def test_plain_papermill_from_inside_book_gives_the_same_notebook_and_figures(si
         values = book.plan(chapter, {}, book.Settings(scale="quick", root=root))
         given = tmp_path / f"{chapter}.yaml"
         given.write_text(yaml.safe_dump(values, sort_keys=False))
-        environment = os.environ | {
-            "GROKBOOK_CACHE": str(site.cache),  # the records of the site's own run: only drawing is left to do
-            "GROKBOOK_FIGURES": str(tmp_path / "figures"),
-            "GROKBOOK_DEVICE": "cpu",
-            "GROKBOOK_SCALE": "quick",  # what experiments take beside the chapter's parameters
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel chooses by itself
-        }
+        # the records of the site's own run: only drawing is left to do
+        handed = Session("quick", "cpu", figures=str(tmp_path / "figures"), cache=str(site.cache))
+        backend = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}  # as a kernel chooses by itself
+        environment = os.environ | handed.variable() | backend
         command = [sys.executable, "-m", "papermill", f"{chapter}.ipynb", str(tmp_path / f"{chapter}.ipynb")]
         command += ["-f", str(given), "--start-timeout", "300"]
         done = subprocess.run(command, cwd=root / "book", env=environment, capture_output=True, text=True)

@@ -38,8 +38,8 @@ TWO = Card(
 )
 
 
-def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book(tmp_path, monkeypatch):
-    monkeypatch.setenv("GROKBOOK_FIGURES", str(tmp_path / "figures"))
+def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book(tmp_path, handed):
+    handed(figures=str(tmp_path / "figures"))
     (tmp_path / "_toc.yml").write_text("chapters:\n- file: book/two\n- file: book/none\n- file: book/one\n")
     (tmp_path / "book").mkdir()
     with pytest.raises(FileNotFoundError, match="make figures"):

@@ -1,0 +1,58 @@
+"""What crosses into kernels and worker processes besides a chapter's parameters: one object, read in one place.
+
+A build hands it on as JSON in the variable ``GROKBOOK``. Where that is not set, what a user may set is read:
+``GROKBOOK_CACHE``, ``GROKBOOK_DEVICE``, ``GROKBOOK_FRESH`` and ``GROKBOOK_SCHEDULER``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Session:
+    """How this process trains and shows.
+
+    Args:
+        scale: ``"paper"`` or ``"quick"``.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        fresh: whether stored records are ignored.
+        figures: the folder that stands for figures/; a chapter saves into <it>/<chapter>/. Empty: nothing is saved.
+        log: a JSON-lines file; every record obtained appends a line.
+        progress: a text file; lines appended to it are shown in the terminal.
+        turn: a file that is locked by the chapter which trains with all cores or the GPU.
+        cache: where records trained here are kept; empty: the usual place.
+        scheduler: address of a Dask scheduler whose workers train.
+        strict: whether a figure that the lint refuses is an error.
+    """
+
+    scale: str = "paper"
+    device: str = "auto"
+    fresh: bool = False
+    figures: str = ""
+    log: str = ""
+    progress: str = ""
+    turn: str = ""
+    cache: str = ""
+    scheduler: str = ""
+    strict: bool = False
+
+    def variable(self) -> dict[str, str]:
+        """The environment that hands it on."""
+        return {"GROKBOOK": json.dumps(dataclasses.asdict(self))}
+
+
+def current() -> Session:
+    """What this process was handed, or else what the user says."""
+    if handed := os.environ.get("GROKBOOK"):
+        return Session(**json.loads(handed))
+    own = {name: os.environ.get(f"GROKBOOK_{name}", "") for name in ("CACHE", "DEVICE", "FRESH", "SCHEDULER")}
+    return Session(
+        device=own["DEVICE"] or "auto",
+        fresh=own["FRESH"] not in ("", "0"),
+        cache=own["CACHE"],
+        scheduler=own["SCHEDULER"],
+    )
