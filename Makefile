@@ -22,7 +22,7 @@ help:
 	@echo 'Everywhere: SCALE=quick      small settings that train from nothing (book/quick.yaml)'
 	@echo '            FRESH=1          ignore stored records and train again'
 	@echo '            DEVICE=cpu|cuda  where to train'
-	@echo '            SCHEDULER=tcp://host:8786  let the workers of a Dask cluster train'
+	@echo '            SCHEDULER=tls://host:8786  let the workers of a Dask cluster train'
 	@echo 'More: $(GROKBOOK) --help'
 
 $(READY): requirements.txt pyproject.toml tools/environment.sh

@@ -380,7 +380,7 @@ def parser() -> Parser:
             "--scheduler",
             metavar="ADDRESS",
             default=session.current().scheduler or None,
-            help="a Dask scheduler, as in tcp://host:8786, whose workers train instead",
+            help="a Dask scheduler, as in tls://host:8786, whose workers train instead",
         )
 
     def reduced(made: Parser) -> None:

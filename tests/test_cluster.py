@@ -1,11 +1,17 @@
 """A real Dask cluster on this machine: the scheduler and every worker are processes of their own."""
 
+import gc
+import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,18 +31,22 @@ def eventually(condition, what, seconds=120):
         time.sleep(0.05)
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Cluster:
     """A scheduler on a port of its own, and workers of one thread each."""
 
     def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.address, self.folder = f"tcp://127.0.0.1:{self.port}", folder
         self.started, self.workers = [], []
 
     def start(self, program, *words):
-        command = [sys.executable, "-m", "distributed.cli." + program, *words, "--no-dashboard"]
+        command = [sys.executable, "-m", "distributed.cli." + program, *words, "--dashboard-address", "127.0.0.1:0"]
         environment = os.environ | {"PYTHONPATH": os.getcwd(), "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
         with open(self.folder / f"{program}.{len(self.started)}", "w") as log:
             process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=log, stderr=log)
@@ -79,13 +89,13 @@ def long(members=4):
     return tiny("test/long", steps=6000, seeds=members, width=16)
 
 
-def command(address):
+def command(address, what="long()", **settings):
     """The same as a user's command, in a process of its own."""
     code = (
-        "from grokbook.train import engine, runner; from tests.test_cluster import long\n"
-        f"print(runner.train(long(), block=1, scheduler={address!r}).sizes['run'])\n"
+        "from grokbook.train import engine, runner; from tests.test_cluster import long, tiny\n"
+        f"print(runner.train({what}, block=1, scheduler={address!r}).sizes['run'])\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    environment = os.environ | {"PYTHONPATH": os.getcwd()} | settings
     return subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -145,6 +155,7 @@ def test_a_lost_scheduler_is_said_and_the_same_command_finishes_the_rest(cluster
         process.wait()
     _, errors = asked.communicate(timeout=300)
     assert asked.returncode != 0 and "the scheduler was lost" in errors
+    assert errors.count("Traceback") == 1, "that of the script, for it does not catch what failed"
     done = files("nc")
     assert 1 <= len(done) < 4
     ages = {path: path.stat().st_mtime_ns for path in (records.cache_folder() / "test/long").glob("part-*.nc")}
@@ -165,6 +176,72 @@ def test_an_address_where_nothing_answers_is_refused_in_one_line(capsys, monkeyp
 
     monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": chapters.entry("test/tiny", tiny)})
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
-    assert main(["train", "test/tiny", "--scheduler", "tcp://127.0.0.1:1"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("grokbook: no scheduler at 'tcp://127.0.0.1:1'") and told.count("\n") == 1
+    for address in ("tcp://127.0.0.1:1", "tls://127.0.0.1:1", "foo"):
+        assert main(["train", "test/tiny", "--scheduler", address]) == 1
+        gc.collect()
+        told = capsys.readouterr().err
+        assert told.startswith(f"grokbook: no scheduler at '{address}'") and told.count("\n") == 1
+
+
+def printed():
+    """The blocks of shell lines that the page gives for a cluster: one machine, several, SLURM."""
+    page = json.loads((Path(__file__).parents[1] / "book" / "scale.ipynb").read_text())
+    (cell,) = (text for one in page["cells"] if (text := "".join(one["source"])).startswith("## A cluster"))
+    return re.findall(r"```bash\n(.*?)```", cell, re.S)
+
+
+@contextmanager
+def run(lines, folder):
+    """What is started by shell lines, but for pip, make and our own commands; yields port and session."""
+    port = free_port()
+    script = re.sub(r"(?m)^(pip|grokbook|SCHEDULER=).*\n", "", lines).replace("8786", str(port))
+    script = script.replace("$(hostname)", "127.0.0.1") + "wait\n"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"PYTHONPATH": os.getcwd(), "PATH": path}
+    with open(folder / "log", "w") as log:
+        shell = subprocess.Popen(
+            ["bash", "-ec", script], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield port, shell.pid
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+
+def listening(session):
+    """Addresses, in hexadecimal, on which the processes of a session listen: (address, port)."""
+    sockets = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "stat").read_text().rpartition(")")[2].split()[3] == str(session):
+                sockets |= {os.readlink(one) for one in (process / "fd").iterdir()}
+    rows = [row.split() for kind in ("tcp", "tcp6") for row in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    return {tuple(row[1].split(":")) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+LOOPBACK = "0100007F"
+
+
+def test_the_lines_for_one_machine_listen_on_this_machine_only(tmp_path):
+    with run(printed()[0], tmp_path) as (_, session):
+        # two ports of the scheduler, and of each of two workers: one for work, one for its state, one of its nanny
+        eventually(lambda: len(listening(session)) >= 8, "all ports to be open")
+        assert {address for address, _ in listening(session)} == {LOOPBACK}
+
+
+def test_the_lines_for_several_machines_let_nobody_in_who_has_no_certificate(tmp_path, monkeypatch):
+    if not shutil.which("openssl"):
+        pytest.skip("no openssl")
+    with run(printed()[1], tmp_path) as (port, session):
+        eventually(lambda: len(listening(session)) >= 2, "the scheduler")
+        told = command(f"tls://127.0.0.1:{port}", "tiny()", DASK_CONFIG=str(tmp_path / "tls")).communicate(timeout=300)
+        assert told[0].split() == ["3"], told[1]
+        assert (tmp_path / "tls").stat().st_mode & 0o077 == 0
+        monkeypatch.setattr(workers, "CONNECT_SECONDS", 2.0)
+        open_ports = [int(place, 16) for address, place in listening(session) if address != LOOPBACK]
+        assert port in open_ports and len(set(open_ports)) >= 3
+        for other in set(open_ports):
+            for scheme in ("tcp", "tls"):
+                with pytest.raises(workers.TrainingFailed, match="no scheduler at"):
+                    runner.train(tiny(), scheduler=f"{scheme}://127.0.0.1:{other}")

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import fcntl
 import itertools
+import logging
 import multiprocessing
 import os
 import signal
@@ -174,10 +175,18 @@ def cluster(address: str) -> Iterator[Executor]:
     """
     from distributed import Client
 
+    class Quiet(Client):
+        """One that could not connect waits, when it is deleted, for seconds, and then prints a traceback."""
+
+        def __del__(self) -> None:
+            pass
+
+    for name in ("distributed", "distributed.client"):  # which log tracebacks of what we say in a line
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise TrainingFailed(f"no scheduler at {address!r} (one is given as tcp://host:8786): {error}") from None
+        client = Quiet(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # the middle two: encryption is wanted, or lacks
+        raise TrainingFailed(f"no scheduler at {address!r} (one is given as tls://host:8786): {error}") from None
     with client:
         if not client.scheduler_info()["workers"]:
             print(f"grokbook: the scheduler at {address} has no workers yet; waiting for some", file=sys.stderr)
