@@ -112,12 +112,66 @@ def test_a_damaged_file_is_refused_by_name(saved, damage):
         records.load(saved)
 
 
-@pytest.mark.parametrize("name, value", [("wall_seconds", "abc"), ("recipe", "not json"), ("recipe", "[]")])
+def edit(path, **attributes):
+    with h5py.File(path, "a") as file:
+        for name, value in attributes.items():
+            file.attrs[name] = value
+
+
+@pytest.mark.parametrize(
+    "name, value", [("wall_seconds", "abc"), ("recipe", "not json"), ("recipe", "[]"), ("hash", "0123456789abcdef")]
+)
 def test_attributes_that_are_no_records_are_noticed(saved, name, value):
-    with h5py.File(saved, "a") as file:
-        file.attrs[name] = value
+    edit(saved, **{name: value})
     with pytest.raises(records.DamagedRecord, match=r"tiny\.nc: its attributes are no record's"):
         records.heading(saved)
+
+
+@pytest.mark.parametrize("name, value", [("machine", "another"), ("wall_seconds", 1.0), ("scale", "full "), ("x", 1)])
+def test_an_altered_attribute_is_noticed(saved, name, value):
+    edit(saved, **{name: value})
+    with pytest.raises(records.DamagedRecord, match="checksum"):
+        records.load(saved)
+
+
+def test_an_altered_unit_is_noticed(saved):
+    with h5py.File(saved, "a") as file:
+        file["train_loss"].attrs["units"] = "bits"
+    with pytest.raises(records.DamagedRecord, match="checksum"):
+        records.load(saved)
+
+
+@pytest.mark.parametrize("change", [{"lr": ("run", [0.2, 0.1, 0.1])}, {"optimizer": ("run", ["Adam"] * 3)}, 2])
+def test_runs_that_are_not_those_of_the_recipe_are_noticed(record, tmp_path, change):
+    """As a record of another experiment that was given this one's recipe, checksum and all."""
+    altered = record.isel(run=slice(change)) if change == 2 else record.assign_coords(change)
+    records.save(altered, tmp_path / "tiny.nc")
+    with pytest.raises(records.DamagedRecord, match="is not what its recipe says"):
+        records.find(TINY, tmp_path / "tiny.nc")
+
+
+def test_a_record_of_the_first_schema_is_still_read(record, tmp_path):
+    records.save(record.assign_attrs(schema=1), tmp_path / "tiny.nc")
+    assert records.find(TINY, tmp_path / "tiny.nc").attrs["hash"] == TINY.hash
+    edit(tmp_path / "tiny.nc", schema=2)
+    with pytest.raises(records.DamagedRecord, match="checksum"):
+        records.load(tmp_path / "tiny.nc")
+
+
+def test_a_record_that_cannot_be_read_is_not_called_damaged(saved, monkeypatch):
+    def refuses(*_, **__):
+        raise PermissionError(13, "Unable to synchronously open file")
+
+    monkeypatch.setattr(h5py, "File", refuses)
+    with pytest.raises(PermissionError, match=r"Permission denied: .*tiny\.nc"):
+        records.find(TINY, saved)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_is_not_waited_for(tmp_path, make):
+    make(tmp_path / "tiny.nc")
+    with pytest.raises(OSError, match="no regular file"):
+        records.find(TINY, tmp_path / "tiny.nc")
 
 
 def test_an_altered_number_is_noticed(saved):

@@ -206,7 +206,12 @@ def table_of(task: Any) -> dict[str, Any]:
 
 @functools.cache  # of this process: a worker must find out by itself what its version makes of it
 def _hash(experiment: Experiment) -> str:
-    text = json.dumps(experiment.recipe, sort_keys=True, separators=(",", ":"))
+    return hash_of(experiment.recipe)
+
+
+def hash_of(recipe: dict[str, Any]) -> str:
+    """What a recipe is known by."""
+    text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 import grokbook
 from grokbook import session
-from grokbook.train.experiment import Experiment, coordinates, difference
+from grokbook.train.experiment import Experiment, coordinates, difference, hash_of
 
-SCHEMA = 1
+SCHEMA = 2  # the checksums of 1, which are still read, leave attributes out
 ROOT = Path(grokbook.__file__).resolve().parent.parent
 
 # Snapshots of weights are drawn, not trained on: 11 bits of mantissa (three decimal digits) halve a file.
@@ -220,37 +220,49 @@ def heading(path: Path) -> dict[str, Any]:
     Raises:
         FileNotFoundError: there is none.
         DamagedRecord: the file is truncated or not a record.
+        OSError: what is there cannot be read, which says nothing about its contents.
     """
     import h5py
 
     if not path.exists():
         raise FileNotFoundError(path)
-    try:
-        with h5py.File(path) as file:
-            attributes = {
-                key: value.item() if np.size(value) == 1 and hasattr(value, "item") else value
-                for key, value in file.attrs.items()
-            }
-    except Exception as error:  # whatever a broken file makes the HDF5 library say
-        raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
+    if not path.is_file():  # reading from a pipe or device would not end
+        raise OSError(errno.EEXIST, "it is no regular file", str(path))
+    with _telling(path), h5py.File(path) as file:
+        attributes = {
+            key: value.item() if np.size(value) == 1 and hasattr(value, "item") else value
+            for key, value in file.attrs.items()
+        }
     missing = [key for key in ("schema", "hash", "recipe", "checksum", "wall_seconds") if key not in attributes]
     if missing:
         raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
-    if attributes["schema"] != SCHEMA:
+    if attributes["schema"] not in (1, SCHEMA):
         raise DamagedRecord(f"{path}: written in schema {attributes['schema']}, this version reads {SCHEMA}")
     try:
-        float(attributes["wall_seconds"]), json.loads(attributes["recipe"])["runs"]
-    except (TypeError, ValueError, LookupError) as error:
+        float(attributes["wall_seconds"])
+        if attributes["hash"] != hash_of(json.loads(attributes["recipe"])):
+            raise ValueError("its hash is not that of its recipe")
+    except (TypeError, ValueError) as error:
         raise DamagedRecord(f"{path}: its attributes are no record's ({error})") from None
     return attributes
+
+
+@contextlib.contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Tell a file that cannot be read, an OSError as any, from one that is no record, whatever its reader says."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
+        raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
 
 
 def load(path: Path) -> xr.Dataset:
     """Read a record and check that it is whole.
 
     Raises:
-        FileNotFoundError: there is none.
-        DamagedRecord: the file is truncated, altered, or not a record.
+        FileNotFoundError, DamagedRecord, OSError: as ``heading``; an altered record is a damaged one.
     """
     heading(path)
     return _whole(path)
@@ -265,11 +277,8 @@ def _whole(path: Path) -> xr.Dataset:
 @lru_cache(maxsize=8)
 def _read(path: Path, changed: int, size: int) -> xr.Dataset:
     """The record in a file, read once while the file is as it is: a page asks whether one is there, and then for it."""
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as opened:
-            record = opened.load()
-    except Exception as error:
-        raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
+    with _telling(path), xr.open_dataset(path, engine="h5netcdf") as opened:
+        record = opened.load()
     if record.attrs["checksum"] != checksum(record):
         raise DamagedRecord(f"{path}: its contents do not match its checksum")
     return record
@@ -297,8 +306,12 @@ def find(experiment: Experiment, path: Path) -> xr.Dataset:
     """
     belongs(experiment, path)
     record = _whole(path).assign_attrs(scale=experiment.scale)
+    asked = {name: xr.Variable("run", values) for name, values in coordinates(experiment.runs).items()}
+    for name, values in asked.items():
+        if name != "label" and not (name in record.coords and values.equals(record[name].variable)):
+            raise DamagedRecord(f"{path}: its runs' {name} is not what its recipe says")
     # Labels are no part of the recipe: a record keeps its numbers when they change, and takes the new ones.
-    return record.assign_coords(label=("run", [run.label for run in experiment.runs]))
+    return record.assign_coords(label=asked["label"])
 
 
 def why_stale(experiment: Experiment, attributes: Mapping[str, Any]) -> str:
@@ -323,8 +336,15 @@ def conditions(record: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
 
 
 def checksum(record: xr.Dataset) -> str:
-    """SHA-256 over names, dimensions and contents of every variable."""
+    """SHA-256 over names, dimensions, attributes and contents of every variable, and the attributes of all."""
     digest = hashlib.sha256()
+    whole = record.attrs["schema"] > 1
+
+    def take(attributes: Mapping[Any, Any]) -> None:
+        told = {str(key): str(value) for key, value in attributes.items() if whole and key != "checksum"}
+        digest.update(repr(sorted(told.items())).encode() if told else b"")
+
+    take(record.attrs)
     for name in sorted(map(str, record.variables)):
         variable = record[name]
         values = variable.values
@@ -332,6 +352,7 @@ def checksum(record: xr.Dataset) -> str:
         body = "\0".join(map(str, values.ravel())).encode() if values.dtype.kind in "OUS" else _plain(values).tobytes()
         digest.update(text)
         digest.update(body)
+        take(variable.attrs)
     return digest.hexdigest()
 
 
