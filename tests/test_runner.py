@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import fcntl
 import json
@@ -342,22 +343,28 @@ if __name__ == "__main__":
 """
 
 
-def test_workers_end_when_whoever_asked_for_them_is_gone(tmp_path):
+@pytest.mark.parametrize("moment", ["still importing", "training"])
+def test_workers_end_when_whoever_asked_for_them_is_gone(tmp_path, moment):
     script = tmp_path / "orphan.py"
     script.write_text(ORPHAN)
     process = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": os.getcwd()})
     beats = records.cache_folder() / "test/orphan"
+
+    def children():
+        asked = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
+        return subprocess.run(asked, capture_output=True, text=True).stdout.split()
+
     deadline = time.monotonic() + 60
-    while len(list(beats.glob("*.progress"))) < 2:
+    # The two workers, and multiprocessing's process that cleans up after them.
+    while len(children()) < 3 or (moment == "training" and len(list(beats.glob("*.progress"))) < 2):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
-    children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True
-    ).stdout.split()
+    orphans = children()
     process.kill()
     process.wait()
-    while any(os.path.exists(f"/proc/{child}") for child in children):
-        assert time.monotonic() < deadline, "a worker trains on without anyone to hand its record to"
+    deadline = time.monotonic() + 30  # 5 on a machine that has nothing else to do
+    while any(os.path.exists(f"/proc/{child}") for child in orphans):
+        assert time.monotonic() < deadline, "a worker lives on without anyone to hand its record to"
         time.sleep(0.1)
 
 
@@ -413,6 +420,26 @@ def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkey
         np.testing.assert_array_equal(first.result(30).train_loss, second.result(30).train_loss)
     assert len(trained) == 3 and "another process trains test/tiny" in capsys.readouterr().err
     assert not list(records.cache_folder().rglob("*.lock"))
+
+
+def test_no_two_of_many_are_in_one_folder_at_once(tmp_path):
+    """Who leaves takes the lock's file away, while some wait on that file and others open a new one."""
+    inside, most = [], []
+
+    def come_and_go():
+        for _ in range(100):
+            with workers.alone(tmp_path / "a" / "lock", "waits"):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(1e-4)
+                inside.pop()
+            with contextlib.suppress(OSError):
+                (tmp_path / "a").rmdir()
+
+    with ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(come_and_go) for _ in range(4)]:
+            one.result(60)
+    assert len(most) == 400 and max(most) == 1 and not list(tmp_path.iterdir())
 
 
 def test_every_worker_has_a_gpu_of_its_own_and_none_that_is_not_there(monkeypatch):

@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -326,14 +325,15 @@ def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
     """Render the stage into a fresh folder and swap it in; the old site stays if anything fails."""
     fresh = place.with_name(place.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(stage)]
-    command += ["--path-output", str(fresh), "-n", "--keep-going", *(["-W"] if strict else [])]
-    environment = os.environ | {"PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=stage)
-    text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+    words = ["build", str(stage), "--path-output", str(fresh), "-n", "--keep-going", *(["-W"] if strict else [])]
+    with _environment({"PYTHONWARNINGS": "ignore"}):
+        process = multiprocessing.get_context("spawn").Process(target=_jupyter_book, args=(words, log), daemon=True)
+        process.start()
+        process.join()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(encoding="utf-8"))
     log.write_text(text, encoding="utf-8")
     html = fresh / "_build" / "html"
-    if done.returncode or not (html / "index.html").exists():
+    if process.exitcode or not (html / "index.html").exists():
         told = [line for line in text.splitlines() if re.search(r"WARNING|ERROR|Error:|Exception", line)]
         lines = "\n".join(told[:20] or text.splitlines()[-20:])
         raise BuildError(f"{lines}\njupyter-book could not render the pages (all it said: {log})")
@@ -343,6 +343,18 @@ def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
     _swap(html, place)
     shutil.rmtree(fresh, ignore_errors=True)
     return place / "index.html"
+
+
+def _jupyter_book(words: list[str], log: Path) -> None:
+    """Run Jupyter Book's command in this process, which nothing else is for; what it says goes to a file."""
+    workers.end_with_parent()
+    with open(log, "wb") as told:
+        for stream in (1, 2):
+            os.dup2(told.fileno(), stream)
+    from jupyter_book.cli.main import main
+
+    os.chdir(words[1])
+    main(words)
 
 
 def _swap(new: Path, place: Path) -> None:

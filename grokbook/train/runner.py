@@ -7,15 +7,13 @@ run it: this process, worker processes, or a Dask cluster. What is done is what 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import json
 import multiprocessing
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Executor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +26,7 @@ from grokbook.train import records
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment
 from grokbook.train.progress import Progress, cost_of, part_of
-from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, cluster, cores, settle, turn
+from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, alone, cluster, cores, settle, turn
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
@@ -242,9 +240,8 @@ def train(
     if missing := records.missing():
         raise TrainingFailed(f"{experiment.name}: no record could be written without {missing}; pip install {missing}")
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
-    folder.mkdir(parents=True, exist_ok=True)
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
-    with _alone(experiment, folder) as another_did:
+    with alone(folder / f"{experiment.hash}.lock", f"trains {experiment.name} in {folder}") as another_did:
         if not (another_did and _is_there(experiment, path)):
             scheduler = scheduler or session.current().scheduler or None
             _train(experiment, folder, path, device, workers, block, executor, scheduler)
@@ -337,27 +334,6 @@ def _say_what_is_left(experiment: Experiment, shards: Sequence[Experiment], fold
             "they were begun with another --block, on another device or for another recipe",
             file=sys.stderr,
         )
-
-
-@contextlib.contextmanager
-def _alone(experiment: Experiment, folder: Path) -> Iterator[bool]:
-    """No two processes of one file system train one experiment in one folder; whether another one just did."""
-    path = folder / f"{experiment.hash}.lock"
-    with open(path, "w") as lock:
-        waited = False
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                yield False  # a file system without locks
-                return
-            print(f"grokbook: another process trains {experiment.name} in {folder}; waiting for it", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            waited = True
-        try:
-            yield waited
-        finally:
-            path.unlink(missing_ok=True)
 
 
 def run_shards(

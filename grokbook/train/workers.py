@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import itertools
 import logging
@@ -12,11 +13,11 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from grokbook import session
 from grokbook.train.capture import lost
@@ -117,12 +118,12 @@ def begin_worker(number: int) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it is gone, however that came about."""
-    parent = os.getppid()
+    """End this process when the one that started it is gone, however and however early that came about."""
+    parent = multiprocessing.parent_process()
+    assert parent, "only a process that multiprocessing started can tell"
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+        parent.join()  # on a pipe that it holds open: its number, asked for here, may already be another's
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -164,6 +165,43 @@ def turn() -> Iterator[None]:
         if lock.name != os.devnull:
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def alone(path: Path, at_work: str) -> Iterator[bool]:
+    """No two processes of one file system are in here with one file; whether another was, and had to be waited for."""
+    waited = False
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = open(path, "w")  # noqa: SIM115 (closed below)
+        except FileNotFoundError:  # who was in here took the emptied folder away
+            continue
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    yield False  # a file system without locks
+                    return
+                if not waited:
+                    print(f"grokbook: another process {at_work}; waiting for it", file=sys.stderr)
+                waited = True
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if not _is_at(path, lock):  # who was in here took it away, and others may lock a new one already
+                continue
+            try:
+                yield waited
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

@@ -263,6 +263,40 @@ def test_an_interrupt_ends_the_build_its_kernel_and_nothing_else(small_book, tmp
     assert not (root / "_build" / "html").exists()
 
 
+@pytest.mark.parametrize("moment", ["executing", "rendering"])
+def test_a_build_that_is_killed_leaves_no_process_behind(small_book, tmp_path, moment):
+    begun = tmp_path / "begun"
+    wait = f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)"
+    root = small_book(wait if moment == "executing" else "print('soon done')")
+    (tmp_path / "slow.py").write_text(f"def setup(app):\n    {wait}\n")
+    if moment == "rendering":
+        config = (root / "_config.yml").read_text().replace("    extensions: [", "    extensions: [slow, ")
+        (root / "_config.yml").write_text(f"{config}\n  local_extensions:\n    slow: {tmp_path}\n")
+    process = grokbook("book", root=root)
+    deadline = time.monotonic() + 120
+    while not begun.exists() and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.1)
+    ours = descendants(process.pid)
+    assert ours
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20  # 5 on a machine that has nothing else to do
+    while left := [pid for pid in ours if alive(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that a process started, and those that these did."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout.split()
+    parents = dict(zip(map(int, table[::2]), map(int, table[1::2]), strict=True))
+    found: set[int] = set()
+    while more := {one for one, parent in parents.items() if parent in {pid, *found}} - found:
+        found |= more
+    return found
+
+
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
