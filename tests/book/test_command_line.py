@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -22,11 +21,12 @@ from grokbook.train.experiment import Experiment, Run, Schedule
 COMMANDS = ("list", "train", "queue", "run", "book", "figures", "status", "verify")
 
 
-def ask(*arguments: str, cwd: Path = book.ROOT) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grokbook", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=os.environ | {"PYTHONPATH": str(book.ROOT)}
-    )
+def status(*arguments: str) -> int:
+    """What the process would end with."""
+    try:
+        return command_line.main(list(arguments))
+    except SystemExit as stopped:
+        return stopped.code
 
 
 def test_help_names_every_command(capsys):
@@ -65,13 +65,19 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["train", "liu/ring", "--reduced", "-p", "seeds=1"], ["liu/ring", "settings of its own", "seeds=1"]),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line_with_status_2(arguments, words):
-    answer = ask(*arguments)
-    assert answer.returncode == 2
-    assert answer.stdout == ""
-    assert len(answer.stderr.splitlines()) == 1
+def test_what_cannot_be_is_refused_in_one_line_with_status_2(arguments, words, capsys):
+    assert status(*arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1
     for word in words:
-        assert word in answer.stderr
+        assert word in told.err
+
+
+def test_the_package_runs_as_a_command():
+    command = [sys.executable, "-m", "grokbook", "boook"]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=book.ROOT)
+    assert answer.returncode == 2 and len(answer.stderr.splitlines()) == 1
 
 
 def test_a_refusal_touches_no_file(small_book):
