@@ -17,6 +17,7 @@ from grokbook.train import engine, memory, records, runner, verify, workers
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.state import State
 from grokbook.train.workers import TrainingFailed
+from tests import lost
 
 TASK, MODEL, ADAMW = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8), AdamW(0.01)
 
@@ -83,23 +84,11 @@ def test_an_error_that_is_kept_holds_no_tensor_of_its_stack(monkeypatch, tmp_pat
     assert "first" in runner.part_of(shard, tmp_path).with_suffix(".error").read_text()  # the whole story is on disk
 
 
-def lose_the_device_once(path):
-    """What a worker does: the first process loses its device, a fresh one does not."""
-    if not path.exists():
-        path.write_text("")
-        raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be ...")
-    return "done"
-
-
-def lose_the_device_always():
-    raise RuntimeError("CUDA error: unspecified launch failure")
-
-
 def test_a_process_that_lost_its_device_is_replaced_by_a_fresh_one(tmp_path):
     with workers.Processes(1) as executor:
-        assert executor.submit(lose_the_device_once, tmp_path / "lost").result() == "done"
+        assert executor.submit(lost.once, tmp_path / "lost").result() == "done"
         with pytest.raises(ChildProcessError, match="died 3 times, last of CUDA error: unspecified launch failure"):
-            executor.submit(lose_the_device_always).result()
+            executor.submit(lost.always).result()
 
 
 def test_a_package_that_records_need_is_missed_before_the_training_and_named_in_one_line(monkeypatch):

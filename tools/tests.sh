@@ -1,16 +1,16 @@
 #!/bin/sh
-# The test suite in two processes: the tests of the rendered book, which take as long as all others, beside those.
+# The test suite in two processes: the tests of the book, which take as long as all others, beside those.
 # usage: sh tools/tests.sh VENV
 set -u
-site=tests/book/test_site.py
+book=tests/book
 told=$(mktemp)
-"$1/bin/python" -m pytest "$site" >"$told" 2>&1 &
+"$1/bin/python" -m pytest "$book" >"$told" 2>&1 &
 beside=$!
 trap 'kill "$beside" 2>/dev/null; rm -f "$told"; exit 130' INT TERM
-"$1/bin/python" -m pytest --ignore "$site"
+"$1/bin/python" -m pytest --ignore "$book"
 code=$?
 wait "$beside" || code=$?
-echo "$site:"
+echo "$book:"
 cat "$told"
 rm -f "$told"
 exit "$code"

@@ -63,6 +63,9 @@ def test_every_record_was_trained_from_nothing(site):
     assert first and set(first.values()) == {"trained"}
 
 
+SAMPLE = ("gromov", "power")  # executed a second time: with sliders, and at a cost that a test can bear
+
+
 def test_plain_papermill_from_inside_book_gives_the_same_notebook_and_figures(site, root, tmp_path):
     """What `papermill gromov.ipynb out.ipynb -f ...` gives a user is what the page shows, byte by byte."""
 
@@ -79,17 +82,15 @@ def test_plain_papermill_from_inside_book_gives_the_same_notebook_and_figures(si
         done = subprocess.run(command, cwd=root / "book", env=environment, capture_output=True, text=True)
         return done.stderr if done.returncode else ""
 
-    late = [chapter for chapter in book.chapters() if chapter in book.SUMMARIES]
     with ThreadPoolExecutor(2) as pool:
-        for chapters in ([chapter for chapter in book.chapters() if chapter not in late], late):
-            assert "".join(pool.map(execute, chapters)) == ""
-    for chapter in book.chapters():
+        assert "".join(pool.map(execute, SAMPLE)) == ""
+    for chapter in SAMPLE:
         again = notebooks.canonical(notebooks.read(tmp_path / f"{chapter}.ipynb"))
         assert again == notebooks.read(site.stage / "book" / f"{chapter}.ipynb")
-    made = list((tmp_path / "figures").rglob("*.*"))
-    assert made
-    for path in made:
-        assert path.read_bytes() == (site.stage / "figures" / path.relative_to(tmp_path / "figures")).read_bytes(), path
+        made = list((tmp_path / "figures" / chapter).iterdir())
+        assert made
+        for path in made:
+            assert path.read_bytes() == (site.stage / "figures" / chapter / path.name).read_bytes(), path
 
 
 class Loaded(HTMLParser):
