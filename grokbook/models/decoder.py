@@ -97,23 +97,32 @@ class Decoder:
 
     def __call__(self, params: Params, inputs: Tensor, noise: Masks | None = None) -> Tensor:
         """Outputs (M, B, p) at "=", for pairs `inputs` (M, B, 2); ``noise`` switches dropout on."""
+        return self._forward(params, inputs, noise)[0] @ params["W_U"]
+
+    def activations(self, params: Params, inputs: Tensor) -> Tensor:
+        """The hidden units of the last MLP at "=" after their ReLU, (M, B, 4 d); of two blocks or more."""
+        return self._forward(params, inputs, None)[1]
+
+    def _forward(self, params: Params, inputs: Tensor, noise: Masks | None) -> tuple[Tensor, Tensor]:
+        """What stands at "=" after the last block, (M, B, d), and its hidden units (M, B, 4 d) in all but the first."""
         look_up, drop = LookUp(inputs, self.p), noise if self.dropout else None
         W_E = params["W_E"]
         place = sinusoids(4, self.d_model, W_E.device, W_E.dtype)
         symbols, op, equals = W_E[:, : self.p], W_E[:, self.p : self.p + 1], W_E[:, self.p + 1 :]
         seen = [row + at for row, at in zip((symbols, op, symbols, equals), place, strict=True)]
-        known = BEFORE
+        known, hidden = BEFORE, W_E
         # All blocks at once: their gradients are then put together once, too.
         blocks = {name: value.unbind(1) for name, value in params.items() if name not in ("W_E", "W_U")}
         for layer in range(self.layers):
             W = {name: value[layer] for name, value in blocks.items()}
             last = layer == self.layers - 1
             if last and layer:
-                seen = [self._answer(seen, known, W, look_up, drop)]
+                stream, hidden = self._answer(seen, known, W, look_up)
+                seen = [self._dropped(stream, hidden @ W["W_out"], W, drop) if drop else _added(stream, hidden, W)]
             else:
                 seen = self._block(seen, known, W, (EQUALS,) if last else range(4), look_up, drop)
             known = ("xy",) * 4 if drop else AFTER
-        return seen[-1] @ params["W_U"]
+        return seen[-1], hidden
 
     def _block(
         self,
@@ -171,10 +180,8 @@ class Decoder:
         share = self.dropout or 0.0
         return _norm(stream + added * drop.kept(added.shape[1:], share) / (1 - share), W["gain_2"], W["shift_2"])
 
-    def _answer(
-        self, seen: list[Tensor], known: tuple[str, ...], W: Params, look_up: LookUp, drop: Masks | None
-    ) -> Tensor:
-        """The position "=" after the last block, (M, B, d), from all four after another block."""
+    def _answer(self, seen: list[Tensor], known: tuple[str, ...], W: Params, look_up: LookUp) -> tuple[Tensor, Tensor]:
+        """The last block at "=", from all four after another block: before its MLP (M, B, d), and hidden units."""
         by_head = {name: W[name].unflatten(-1, (self.heads, -1)).transpose(1, 2) for name in ("W_K", "W_V")}
         rows = torch.stack([look_up(rows, level, "xy") for rows, level in zip(seen, known, strict=True)], 2)
         query = seen[EQUALS] @ (W["W_Q"] * (self.d_model // self.heads) ** -0.5)
@@ -182,8 +189,7 @@ class Decoder:
         asked = (query @ by_head["W_K"].mT).transpose(1, 2)  # (M, B, H, d)
         weights = (asked @ rows.mT).softmax(-1)  # (M, B, H, 4)
         found = (weights @ rows).transpose(1, 2) @ by_head["W_V"]  # (M, H, B, d/H)
-        stream, hidden = _fed(seen[EQUALS], found.transpose(1, 2).flatten(2), W)
-        return _added(stream, hidden, W) if drop is None else self._dropped(stream, hidden @ W["W_out"], W, drop)
+        return _fed(seen[EQUALS], found.transpose(1, 2).flatten(2), W)
 
 
 class LookUp:

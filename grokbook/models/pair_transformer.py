@@ -132,6 +132,11 @@ class PairTransformer:
         logits = [_logits(net, slice(begin, begin + step)) for begin in range(0, samples, step)]
         return logits[0] if len(logits) == 1 else torch.cat(logits, 1)
 
+    def activations(self, params: Params, inputs: Tensor) -> Tensor:
+        """The last MLP's hidden units after their ReLU at the third position, (M, B, 4 d)."""
+        gathered, into, constant, *_ = self._last(params, inputs)
+        return torch.relu_(gathered @ into + constant)
+
     def cross_entropy_gradients(self, params: Params, inputs: Tensor, labels: Tensor, weights: Tensor) -> Params:
         """The gradient of each member's cross-entropy over samples (M, B) of given weights; one layer only."""
         params = {name: value.requires_grad_() for name, value in params.items()}

@@ -74,9 +74,12 @@ class SlotMLP:
 
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, classes) for tokens `inputs` (M, B, slots)."""
+        hidden = torch.baddbmm(params["b_2"][:, None], self.activations(params, inputs), params["W_2"])
+        return torch.baddbmm(params["b_U"][:, None], torch.relu_(hidden), params["W_U"])
+
+    def activations(self, params: Params, inputs: Tensor) -> Tensor:
+        """The first layer's hidden units after their ReLU, (M, B, width), for tokens `inputs` (M, B, slots)."""
         seen = params["W_E"] @ params["W_1"]  # (M, slots or 1, tokens, width): what each token adds to the first layer
         by_slot = seen.expand(-1, self.slots, -1, -1).unbind(1)
         hidden = params["b_1"][:, None] + sum(rows_of(*one) for one in zip(by_slot, inputs.unbind(-1), strict=True))
-        hidden = torch.relu_(hidden)
-        hidden = torch.relu_(torch.baddbmm(params["b_2"][:, None], hidden, params["W_2"]))
-        return torch.baddbmm(params["b_U"][:, None], hidden, params["W_U"])
+        return torch.relu_(hidden)

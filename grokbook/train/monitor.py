@@ -22,11 +22,12 @@ Numbers = dict[str, NDArray[Any]]
 class Measured:
     """M members at one step, on the host. What costs a pass through the network is a function, called when asked.
 
-    ``params`` and ``gradients()`` map names to (M, ...). Over all rows of the table, ``outputs()`` is (M, rows,
-    classes), ``activations()`` and ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that
-    members give, and ``correct()`` whether they are the table's, whatever a row was labelled in training. ``in_train``
-    (M, rows) are the rows trained on, ``task`` and ``model`` those of the first member. ``halfway(points)`` is what a
-    decoder of sums gives for symbols with ``points`` (M, B, d) halfway between them, (M, B, classes).
+    ``params`` and ``gradients()`` map names to (M, ...), and ``losses(params)`` is the training loss (M,) that other
+    params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
+    ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that members give, and ``correct()``
+    whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained
+    on, ``task`` and ``model`` those of the first member. ``halfway(points)`` is what a decoder of sums gives for
+    symbols with ``points`` (M, B, d) halfway between them, (M, B, classes).
     """
 
     params: Numbers
@@ -36,6 +37,7 @@ class Measured:
     answers: Callable[[], NDArray[np.int64]]
     correct: Callable[[], NDArray[np.bool_]]
     gradients: Callable[[], Numbers]
+    losses: Callable[[Numbers], NDArray[np.float64]]
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
     preactivations: Callable[[], NDArray[Any]]

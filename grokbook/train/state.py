@@ -170,9 +170,15 @@ class State:
         masks = {"train_accuracy": in_train, "test_accuracy": ~in_train}
         return {name: (right & masks[name]).sum(-1) / masks[name].sum(-1) for name in wanted}
 
-    def _evaluate(self, losses: bool = True) -> tuple[Tensor, Tensor]:
+    def losses(self, params: monitor.Numbers) -> NDArray[np.float64]:
+        """The training loss (M,) that other params would have."""
+        moved = {name: torch.from_numpy(value).to(self.params[name]) for name, value in params.items()}
+        losses, mask = self._evaluate(params=moved)[0], self.data.in_train.double()
+        return ((losses * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
+
+    def _evaluate(self, losses: bool = True, params: Params | None = None) -> tuple[Tensor, Tensor]:
         """The loss of every row of the table, in double precision, and what it is answered, each (M, rows)."""
-        data, run, params = self.data, self.runs[0], self.params
+        data, run, params = self.data, self.runs[0], params or self.params
         found = []
         with torch.no_grad():
             for rows, inputs in data.blocks(self._at_once()):
@@ -203,6 +209,7 @@ class State:
             answers=lambda: found().cpu().numpy(),
             correct=lambda: (found() == self.data.answers).cpu().numpy(),
             gradients=lambda: _host(self.gradients()),
+            losses=self.losses,
             outputs=lambda: self._over_table("__call__"),
             activations=lambda: self._over_table("activations"),
             preactivations=lambda: self._over_table("hidden"),

@@ -1,0 +1,290 @@
+"""Four questions to every measure, on every family: is it first, does it cry wolf, does it foretell, does it know?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.across.watched import WATCHED
+from grokbook.claims import Part, at_least, at_most, between
+from grokbook.curves import at, first, last, median, spearman
+from grokbook.words import percent
+
+section = Section("answers")
+Array = NDArray[np.float64]
+
+LEVEL = 0.9  # share of answers that are right from which on a set counts as learnt
+DRAWS = 200  # of the bootstrap
+FAMILIES = ("decoder", "toy", "mlp", "transformer", "surrogate")
+BASELINES = ("train loss", "weight norm")
+
+# What is compared: the measures, and the two losses as reference and baseline.
+CURVES = {"test loss": "test_loss", "train loss": "train_loss", **{name: one.log for name, one in WATCHED.items()}}
+SHARES = {name for name, one in WATCHED.items() if one.share}
+
+
+def curve(record: xr.Dataset, name: str) -> Array:
+    """(run, step) a measure on the scale on which it is judged: shares as they are, all others by their logarithm."""
+    values = record[CURVES[name]].values.astype(float)
+    return values if name in SHARES else np.log(np.maximum(values, 1e-12))
+
+
+class Times:
+    """When the runs of a family learnt their training set and the rest: (run,), infinity for never.
+
+    Attributes:
+        fitted, done: the first measured steps with ``LEVEL`` of the training rows and of the others right.
+        grok, never: which runs got there, and which learnt their training set only.
+        random: which of these had a random table.
+    """
+
+    def __init__(self, record: xr.Dataset) -> None:
+        self.fitted, self.done = (first(record, f"{split}_accuracy", LEVEL) for split in ("train", "test"))
+        self.grok = np.isfinite(self.fitted) & np.isfinite(self.done)
+        self.never = np.isfinite(self.fitted) & ~self.grok
+        self.random = self.never & (record.label.values == "random table")
+
+
+def half_way(record: xr.Dataset, values: Array, times: Times) -> Array:
+    """(run,) when a curve has gone half of the family's way; infinity if never.
+
+    The way is what it goes between the step at which the training set is learnt and the last one, in the median over
+    the networks that generalise. One definition for all measures and for the loss; networks that never generalise are
+    its null.
+    """
+    start = at(record, values, times.fitted)
+    way = float(np.median((last(record, values) - start)[times.grok])) if times.grok.any() else np.nan
+    if np.isnan(way):
+        return np.full(len(values), np.nan)
+    gone = (values - start[:, None]) * np.sign(way) >= abs(way) / 2
+    gone &= record.step.values >= times.fitted[:, None]
+    return np.where(gone.any(1) & (way != 0), record.step.values[gone.argmax(1)].astype(float), np.inf)
+
+
+def correlation(x: Array, y: Array) -> list[float]:
+    """Spearman's, with the 5th and 95th percentile of a bootstrap over runs."""
+    known = np.isfinite(x)
+    x, y = x[known], np.minimum(y[known], 1e12)  # never is last
+    draw = np.random.default_rng(0)
+    again = [spearman(x[k], y[k]) for k in (draw.integers(0, len(x), len(x)) for _ in range(DRAWS * (len(x) > 3)))]
+    again = [one for one in again if np.isfinite(one)]
+    return [spearman(x, y), *(np.percentile(again, (5, 95)) if again else (np.nan, np.nan))]
+
+
+def separation(before: Array, after: Array) -> float:
+    """How surely one threshold tells two groups apart: the area under the ROC curve, .5 to 1; nan without either."""
+    before, after = before[np.isfinite(before)], after[np.isfinite(after)]
+    if not len(before) or not len(after):
+        return float("nan")
+    wins = (after[:, None] > before).mean() + (after[:, None] == before).mean() / 2
+    return float(max(wins, 1 - wins))
+
+
+def answers(record: xr.Dataset) -> xr.Dataset:
+    """The four questions to each measure, from the trainings of one family.
+
+    ``lead`` (measure, value): steps by which it is half of its way before the test loss is, over the steps to
+    generalise; median and quartiles. ``wolf`` (measure,): share of the networks that never generalise that go as far;
+    ``wolf_random`` of those with a random table. ``early`` and ``later`` (measure, value): rank correlation, with its
+    interval, of the value after half, and after twice, the time to learn the training set, with the time to generalise;
+    ``later`` over networks that have not generalised by then. ``knows`` (measure,): how surely a threshold tells
+    networks that have generalised, at their end, from those that have not, at their end or when they learnt their
+    training set. ``groks`` and ``never`` are how many of each there are.
+    """
+    times = Times(record)
+    reference = half_way(record, curve(record, "test loss"), times)
+    waiting = times.done > 2 * times.fitted
+    found: dict[str, list[object]] = {name: [] for name in ("lead", "wolf", "wolf_random", "early", "later", "knows")}
+    for name in CURVES:
+        values = curve(record, name)
+        moved = half_way(record, values, times)
+        with np.errstate(invalid="ignore"):
+            lead = ((reference - moved) / times.done)[times.grok & np.isfinite(reference)]
+        lead = np.maximum(lead, -1.0)  # a measure that never moves comes last
+        known = len(lead) and not np.isnan(moved).all()
+        found["lead"].append(np.percentile(lead, (50, 25, 75)) if known else [np.nan] * 3)
+        for key, some in (("wolf", times.never), ("wolf_random", times.random)):
+            found[key].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
+        found["early"].append(correlation(at(record, values, times.fitted / 2), times.done))
+        later = at(record, values, 2 * times.fitted)
+        found["later"].append(correlation(np.where(waiting, later, np.nan), times.done))
+        end, fit = last(record, values), at(record, values, times.fitted)
+        found["knows"].append(separation(np.concatenate([fit, end[times.never]]), end[times.grok]))
+    wide = ("lead", "early", "later")
+    return xr.Dataset(
+        {
+            key: (("measure", "value") if key in wide else "measure", np.array(rows, float))
+            for key, rows in found.items()
+        },
+        {"measure": list(CURVES), "value": ["best", "low", "high"]},
+        {"groks": int(times.grok.sum()), "never": int(times.never.sum())},
+    )
+
+
+@section.study
+def decoder_answers(decoder: xr.Dataset) -> xr.Dataset:
+    """Of Power's decoder."""
+    return answers(decoder)
+
+
+@section.study
+def toy_answers(toy: xr.Dataset) -> xr.Dataset:
+    """Of Liu's toy."""
+    return answers(toy)
+
+
+@section.study
+def mlp_answers(mlp: xr.Dataset) -> xr.Dataset:
+    """Of Gromov's perceptron."""
+    return answers(mlp)
+
+
+@section.study
+def transformer_answers(transformer: xr.Dataset) -> xr.Dataset:
+    """Of Gu's transformer."""
+    return answers(transformer)
+
+
+@section.study
+def surrogate_answers(surrogate: xr.Dataset) -> xr.Dataset:
+    """Of the ResNet's surrogate."""
+    return answers(surrogate)
+
+
+ALL = tuple(f"{family}_answers" for family in FAMILIES)
+
+
+def of(study: xr.Dataset, key: str, name: str) -> float:
+    """One number of a measure: the median or best value."""
+    found = study[key].sel(measure=name)
+    return float(found.isel(value=0)) if "value" in found.dims else float(found)
+
+
+def _each(key: str, name: str) -> Callable[..., list[float]]:
+    """The same number in every family that has a place for the measure."""
+    return lambda *studies: [x for x in (of(one, key, name) for one in studies) if np.isfinite(x)]
+
+
+def reliable(*studies: xr.Dataset, lead: float = 0.05, wolf: float = 0.1) -> int:
+    """How many measures lead the test loss in every family that has a place for them, three at least, and are quiet."""
+    good = 0
+    for name in WATCHED:
+        pairs = [(of(one, "lead", name), of(one, "wolf", name)) for one in studies]
+        known = [pair for pair in pairs if np.isfinite(pair[0])]
+        good += len(known) >= 3 and all(ahead >= lead and not cries > wolf for ahead, cries in known)
+    return good
+
+
+def best_gain(study: xr.Dataset, key: str = "later") -> float:
+    """|rank correlation| of the best measure less that of the better baseline, the train loss or the weight norm."""
+    found = {name: abs(of(study, key, name)) for name in CURVES if name != "test loss"}
+    baseline = max(found[name] for name in BASELINES)
+    return float(np.nanmax([value for name, value in found.items() if name not in BASELINES], initial=0.0) - baseline)
+
+
+def families_with(holds: Callable[[xr.Dataset], bool]) -> Callable[..., int]:
+    """In how many families something holds."""
+    return lambda *studies: sum(holds(one) for one in studies)
+
+
+def own(id: str, family: str, name: str, paper: str, statement: str, said: str) -> None:
+    """A paper's own measure on its own network."""
+    section.claim(
+        id,
+        paper,
+        statement,
+        Part("a threshold tells generalised networks from others", partial(of, key="knows", name=name), at_least(0.9)),
+        Part("half of its way before the test loss's, over t_test", partial(of, key="lead", name=name), at_least(0.0)),
+        Part("networks that never generalise and go as far", partial(of, key="wolf", name=name), at_most(0.1), percent),
+        on=f"{family}_answers",
+        paper=said,
+    )
+
+
+own("own-rqi", "toy", "RQI", "Liu et al. (2022)", "On Liu's toy the RQI says when, before the loss does.",
+    "generalisation coincides with structure, which the RQI measures")  # fmt: skip
+own("own-ipr", "mlp", "IPR", "Gromov (2023)", "On Gromov's perceptron the IPR says when, before the loss does.",
+    "the IPR grows with the formation of periodic weights")  # fmt: skip
+own("own-med", "transformer", "MED", "Gu et al. (2025)", "On Gu's transformer MED says when, before the loss does.",
+    "MED follows the test loss and tells how far training is")  # fmt: skip
+
+section.claim(
+    "med-beyond",
+    "Gu et al. (2025), with its control",
+    "On its own network MED says more than the same distance between permuted residues.",
+    Part(
+        "what a threshold tells, less that of permuted MED",
+        lambda d: of(d, "knows", "MED") - of(d, "knows", "MED, permuted"),
+        at_least(0.05),
+    ),
+    on="transformer_answers",
+    whose="ours",
+)
+section.claim(
+    "ahead",
+    "across the papers",
+    "Some measure is ahead of the test loss in every family that has a place for it, and cries wolf in none.",
+    Part("such measures", reliable, at_least(1)),
+    on=ALL,
+    whose="ours",
+)
+section.claim(
+    "loss-quiet",
+    "across the papers",
+    "The test loss itself seldom cries wolf.",
+    Part("networks that never generalise and whose test loss goes as far", _each("wolf", "test loss"), at_most(0.1),
+         percent, every=True),
+    on=ALL,
+    whose="ours",
+)  # fmt: skip
+section.claim(
+    "foretells",
+    "across the papers",
+    "Once the training set is learnt, the best measure ranks the times to come better than loss and norm do.",
+    Part("families in which it gains .2 of rank correlation", families_with(lambda d: best_gain(d) >= 0.2),
+         at_least(3)),
+    on=ALL,
+    forecast="fewer than three: the best of a dozen measures gains something by chance, and still not that much",
+    whose="ours",
+)  # fmt: skip
+section.claim(
+    "norm-knows",
+    "across the papers",
+    "The weight norm tells networks that have generalised from others, in every family.",
+    Part("what a threshold tells", _each("knows", "weight norm"), at_least(0.9), every=True),
+    on=ALL,
+    forecast="not so: without decay the norm only grows",
+    whose="ours",
+)
+section.claim(
+    "norm-wolf",
+    "across the papers",
+    "The weight norm cries wolf: decay moves it whether there is something to understand or not.",
+    Part("random tables whose norm goes as far, median over families",
+         lambda *d: float(median(_each("wolf_random", "weight norm")(*d))), at_least(0.5), percent),
+    on=ALL,
+    whose="ours",
+)  # fmt: skip
+section.claim(
+    "sharp",
+    "across the papers",
+    "Sharpness tells networks that have generalised from others, in every family.",
+    Part("what a threshold tells", _each("knows", "sharpness"), at_least(0.9), every=True),
+    on=ALL,
+    whose="ours",
+)
+section.claim(
+    "half",
+    "across the papers",
+    "About half of the zoo never generalises, so that there is something to be wrong about.",
+    Part("share of the networks that learn their training set only",
+         lambda *d: [one.attrs["never"] / (one.attrs["never"] + one.attrs["groks"]) for one in d],
+         between(0.3, 0.7), percent, every=True),
+    on=ALL,
+    whose="ours",
+)  # fmt: skip

@@ -1,0 +1,100 @@
+"""What the families of the zoo have in common: where networks keep their symbols, a random table, how one is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.monitor import Measured
+
+
+@dataclass(frozen=True)
+class Family:
+    """Networks of one paper, as measures see them.
+
+    Args:
+        name: of the experiment and of its room.
+        title: on the page.
+        model: the class of its networks.
+        symbols: the vectors of the symbols in order, (M, tables, symbols, d); a table for each operand where they have
+            vectors of their own.
+        cyclic: whether the order of the symbols closes to a ring.
+        readout: the name of the params of the last layer.
+        relus: whether the model's ``activations`` are those of ReLUs, and its symbols the param ``W_E``.
+    """
+
+    name: str
+    title: str
+    model: type
+    symbols: Callable[[Measured], NDArray[Any]]
+    cyclic: bool
+    readout: str
+    relus: bool = False
+
+
+FAMILIES: dict[str, Family] = {}
+
+
+def enter(family: Family) -> Family:
+    """Make a family known to measures, table and figures."""
+    FAMILIES[family.name] = family
+    return family
+
+
+def family_of(model: Any) -> Family:
+    """The family that a model belongs to."""
+    return next(one for one in FAMILIES.values() if isinstance(model, one.model))
+
+
+def experiment(family: Family, runs: list[Run], steps: int) -> Experiment:
+    """All measures on all runs of a family, on one grid of steps."""
+    from grokbook.chapters.across.watched import WATCHED
+
+    names = tuple(one.log for one in WATCHED.values())
+    return Experiment(f"across/{family.name}", tuple(runs), Schedule(log=60, every=max(1, steps // 60)), names)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """A task with the answers of all its rows dealt anew, once for all seeds: nothing to understand.
+
+    Args:
+        task: whose inputs, split and number of answers stay.
+    """
+
+    task: Any
+    version: ClassVar[int] = 1
+
+    @property
+    def train_size(self) -> int:
+        """How many rows a seed trains on."""
+        return self.task.train_size
+
+    def table(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Inputs (rows, ...) and dealt answers (rows,)."""
+        inputs, labels = self.task.table()
+        return inputs, np.random.default_rng(0).permutation(labels)
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which rows a seed trains on, (rows,)."""
+        return self.task.in_train(seed)
+
+    def targets(self, seed: int) -> NDArray[np.float64] | None:
+        """What outputs are to be for each answer, as the task has it."""
+        return self.task.targets(seed) if hasattr(self.task, "targets") else None
+
+
+@cache
+def powers(p: int) -> NDArray[np.int64]:
+    """The residues 1 .. p - 1 as powers of the smallest primitive root of a prime: in this order products add up."""
+    for root in range(2, p):
+        found = np.array([pow(root, k, p) for k in range(p - 1)])
+        if len(set(found.tolist())) == p - 1:
+            return found
+    raise ValueError(f"p = {p}: a prime above 2 is needed")

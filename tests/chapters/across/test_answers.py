@@ -1,0 +1,92 @@
+"""What the page across the papers asks of measures: against curves whose answers are known, and against noise."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.across import CHAPTER, answers, watched, zoo
+from grokbook.tasks import ModularTask
+
+STEPS = np.arange(0, 1000, 10)
+RUNS = 24
+
+
+def made(measure, *, seed=0):
+    """A family of which every other run generalises at step 600 to 800; all learn their training set at 100."""
+    draw = np.random.default_rng(seed)
+    done = np.where(np.arange(RUNS) % 2, np.inf, 10 * draw.integers(60, 80, RUNS))[:, None]
+    curves = {
+        "train_accuracy": np.broadcast_to(STEPS >= 100, (RUNS, len(STEPS))).astype(float),
+        "test_accuracy": (done <= STEPS).astype(float),
+        "train_loss": np.full((RUNS, len(STEPS)), 0.01),
+        "test_loss": np.where(done <= STEPS, 0.01, 5.0),
+    }
+    others = {one.log: draw.normal(0.5, 0.01, (RUNS, len(STEPS))) for one in watched.WATCHED.values()}
+    others[watched.WATCHED["IPR"].log] = measure(done, draw)
+    labels = np.where(np.isfinite(done[:, 0]), "addition", "random table")
+    data = {name: (("run", "step"), values) for name, values in (curves | others).items()}
+    return xr.Dataset(data, {"step": STEPS.astype(float), "label": ("run", labels)})
+
+
+def test_a_measure_that_moves_first_and_only_where_it_should_leads_and_is_quiet():
+    found = answers.answers(made(lambda done, draw: (done - 150 <= STEPS).astype(float)))
+    assert found.attrs == {"groks": 12, "never": 12}
+    assert 0.15 < answers.of(found, "lead", "IPR") < 0.3
+    assert answers.of(found, "wolf", "IPR") == answers.of(found, "wolf_random", "IPR") == 0
+    assert answers.of(found, "knows", "IPR") == 1
+    assert answers.of(found, "lead", "test loss") == 0
+
+
+def test_a_measure_that_follows_the_clock_leads_and_cries_wolf():
+    found = answers.answers(made(lambda done, draw: np.broadcast_to(STEPS / 1000, (RUNS, len(STEPS)))))
+    assert answers.of(found, "lead", "IPR") > 0.1
+    assert answers.of(found, "wolf", "IPR") == 1
+
+
+def test_a_measure_that_knows_the_time_to_come_foretells_it():
+    found = answers.answers(made(lambda done, draw: np.broadcast_to(1 / np.minimum(done, 1e4), (RUNS, len(STEPS)))))
+    assert answers.of(found, "later", "IPR") == pytest.approx(-1)
+    assert float(found.later.sel(measure="IPR", value="high")) < -0.9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_reproduces_no_claim_of_a_paper_and_no_measure_of_it_is_reliable(seed):
+    def noise(done, draw):
+        return draw.normal(0.5, 0.01, (RUNS, len(STEPS)))
+
+    studies = [answers.answers(made(noise, seed=seed + k)) for k in range(5)]
+    records = dict(zip(answers.ALL, studies, strict=True))
+    for id in ("own-rqi", "own-ipr", "own-med", "ahead", "norm-knows", "sharp", "med-beyond"):
+        assert CHAPTER.claims[id].judge(records).outcome != "reproduced", id
+    assert answers.reliable(*studies) == 0
+
+
+def test_a_random_table_has_the_answers_of_its_task_in_another_order():
+    task = ModularTask(11, "n + m", 0.5)
+    dealt = zoo.Shuffled(task)
+    assert sorted(dealt.table()[1]) == sorted(task.table()[1])
+    assert (dealt.table()[1] == task.table()[1]).mean() < 0.2
+    assert (dealt.in_train(3) == task.in_train(3)).all()
+
+
+def test_division_is_addition_in_the_order_of_powers():
+    p = 97
+    order = zoo.powers(p)
+    place = np.empty(p, int)
+    place[order] = np.arange(p - 1)
+    x, y = 5, 7
+    quotient = x * pow(y, -1, p) % p
+    assert place[quotient] == (place[x] - place[y]) % (p - 1)
+
+
+def test_a_ring_closes_its_parallelograms_as_axes_and_a_line_as_vectors():
+    angle = 2 * np.pi * np.arange(31) / 31
+    ring = np.stack([np.cos(angle), np.sin(angle)], -1)[None, None]
+    line = np.arange(31.0)[None, None, :, None]
+    family = SimpleNamespace(symbols=lambda now: now, cyclic=True)
+    assert watched.rqi_axis(family, ring) == pytest.approx(1)
+    assert watched.rqi(SimpleNamespace(symbols=lambda now: now, cyclic=False), line) == pytest.approx(1)
+    noise = np.random.default_rng(0).normal(size=(1, 1, 31, 2))
+    assert watched.rqi_axis(family, noise) < 0.2
