@@ -24,6 +24,19 @@ def badge(outcome: str, size: str = "full", *, changed: bool = False) -> str:
     return found + (' <span class="verdict size">criterion changed</span>' if changed else "")
 
 
+class Html:
+    """Markup that shows itself in a notebook and in the page; ``poster`` is a PNG that stands for it elsewhere."""
+
+    def __init__(self, markup: str, poster: bytes = b"") -> None:
+        self.markup, self.poster = markup, poster
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+    def __repr__(self) -> str:
+        return "(shown in the page)"
+
+
 class Badge:
     """A badge for the prose: ``{glue:}`badge-fig1c```."""
 
@@ -84,7 +97,7 @@ def below(page: Page, id: str, behind: Sequence[str], source: str, *, files: boo
     draw = f"<code>make figures</code> draws it again{', ' + ', '.join(links) if links else ''}."
     code = f"<details><summary>Code of this figure</summary>{highlighted(source)}</details>" if source else ""
     return (
-        f'<details class="below"><summary>Settings, data and code</summary><ul>'
+        f'<details class="below" id="made-{id}"><summary>Settings, data and code</summary><ul>'
         f"{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>{code}</details>"
     )
 

@@ -50,6 +50,8 @@ class Page(Mapping[str, xr.Dataset]):
         self.verdicts: dict[str, tuple[Verdict, Verdict]] = {}  # by today's parts, and as counted
         self._found: dict[str, xr.Dataset | NotTrained] = {}
         self._asked: list[str] = []  # names since the last figure
+        self._shown: dict[str, dict[str, Any]] = {}  # figure id -> what the gallery says of it
+        self._facts: dict[str, str] = {}
         self._shell = _shell()
         if self._shell:
             plotting.use()
@@ -144,17 +146,20 @@ class Page(Mapping[str, xr.Dataset]):
         from IPython.display import HTML, display
 
         asked, self._asked = self._asked, []
-        if hasattr(figure, "savefig"):
+        if files := hasattr(figure, "savefig"):
             if problems := lint.problems(figure):
                 lint.complain(self.chapter.name, id, problems)
             plotting.save_if_asked(figure, self.chapter.name, id)
+        elif session.current().figures:
+            records.write_whole(plotting.folder(self.chapter.name) / f"{id}.png", figure.poster)
         display(figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""
         behind = [
             one for one in dict.fromkeys(n for name in asked for n in self.chapter.needed_by(name)) if one in self
         ]
         self._asked = []
-        display(HTML(self.rows(claims) + fold.below(self, id, behind, source, files=hasattr(figure, "savefig"))))
+        self._shown[id] = {"records": behind, "claims": list(claims), "files": files}
+        display(HTML(self.rows(claims) + fold.below(self, id, behind, source, files=files)))
 
     def missing(self, error: NotTrained) -> None:
         """Say in one line what a figure lacks."""
@@ -203,7 +208,8 @@ class Page(Mapping[str, xr.Dataset]):
         from grokbook.words import number
 
         for name, value in facts.items():
-            glue(name, value if isinstance(value, str) else number(float(value)))  # type: ignore[arg-type]
+            self._facts[name] = value if isinstance(value, str) else number(float(value))  # type: ignore[arg-type]
+            glue(name, self._facts[name])
 
     def summary(self) -> None:
         """Count the verdicts, paper's claims and ours apart, and keep them for the scorecard; last cell of a page."""
@@ -242,6 +248,7 @@ class Page(Mapping[str, xr.Dataset]):
                     "changed": register.changed(entries.get(id, {})),
                     "paper": claim.paper,
                     "ours": self.verdicts[id][1].line,
+                    "records": list(dict.fromkeys(one for need in claim.needs for one in self.chapter.needed_by(need))),
                 }
                 for id, claim in self.chapter.claims.items()
             ],
@@ -250,10 +257,13 @@ class Page(Mapping[str, xr.Dataset]):
                     "name": name,
                     "size": held[name].attrs["size"] if name in held else "missing",
                     "networks": sorted(networks([held[name]])) if name in held else [],
+                    "seeds": len(np.unique(held[name].seed.values)) if name in held else 0,
                     "core_seconds": round(float(held[name].attrs["wall_seconds"])) if name in held else 0,
                 }
                 for name in self.chapter.experiments
             ],
+            "figures": self._shown,
+            "facts": self._facts,
         }
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         records.write_whole(plotting.folder(self.chapter.name) / "claims.json", text.encode())

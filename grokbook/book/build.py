@@ -29,13 +29,14 @@ from typing import Any
 
 from grokbook import session
 from grokbook.book import notebooks, parameters
+from grokbook.book.light import lighten
 from grokbook.book.parameters import BadInput
 from grokbook.train import workers
 from grokbook.train.records import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = ("full", "quick")
-SUMMARIES = ("scorecard",)  # chapters made of what all others leave in figures/
+SUMMARIES = ("intro", "scorecard", "gallery")  # chapters made of what all others leave in figures/
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -63,7 +64,7 @@ class Settings:
 
 
 def chapters(root: Path = ROOT) -> list[str]:
-    """The chapters that exist: the notebooks of _toc.yml, in its order."""
+    """The pages that are notebooks: those of _toc.yml, in its order."""
     return [name for name in _toc_names(root) if (root / "book" / f"{name}.ipynb").exists()]
 
 
@@ -128,10 +129,7 @@ def plan(chapter: str, given: Mapping[str, Any], settings: Settings) -> dict[str
 
 
 def _toc_names(root: Path) -> list[str]:
-    import yaml
-
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    return [Path(entry["file"]).name for entry in toc["chapters"]]
+    return re.findall(r"(?:root|file): book/(\w+)", (root / "_toc.yml").read_text(encoding="utf-8"))
 
 
 def _quick(root: Path, chapter: str) -> dict[str, Any]:
@@ -154,14 +152,16 @@ def _stage(root: Path, stage: Path, only: str | None = None) -> None:
     """A fresh copy of all that the pages are rendered from; with `only`, the other chapters are left out."""
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
-    for name in ("_assets", "book", "figures"):
+    for name in ("_assets", "book", "figures", "results"):
+        (stage / name).mkdir()
         if (root / name).exists():
-            shutil.copytree(root / name, stage / name, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+            shutil.copytree(root / name, stage / name, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
     shutil.copy(root / "_config.yml", stage)
     toc = (root / "_toc.yml").read_text(encoding="utf-8")
-    for other in chapters(root):
-        if only and other != only:
-            toc = re.sub(rf"^\s*- file: book/{other}\n", "", toc, flags=re.MULTILINE)
+    if only:
+        toc = f"format: jb-book\nroot: book/{only}\noptions:\n  numbered: 1\n"
+        if (root / "book" / "references.md").exists():  # what the chapter cites
+            toc += "chapters:\n- file: book/references\n"
     (stage / "_toc.yml").write_text(toc, encoding="utf-8")
 
 
@@ -340,6 +340,7 @@ def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
     # Jupyter Book's own front page names no icon, so that browsers ask for one that is not there.
     front = (html / "index.html").read_text(encoding="utf-8")
     (html / "index.html").write_text(f'<link rel="icon" href="_static/favicon.svg">{front}', encoding="utf-8")
+    lighten(html)
     _swap(html, place)
     shutil.rmtree(fresh, ignore_errors=True)
     return place / "index.html"

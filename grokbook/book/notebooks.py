@@ -1,8 +1,8 @@
 """Executed notebooks made canonical: the same content gives the same bytes, whoever ran it and when.
 
-papermill and Jupyter leave times, paths, random cell ids and random widget ids in an executed notebook, and
-cut the printed text into pieces as it arrived. None of it is content. Without it two runs can be compared
-byte by byte, and no path of the machine reaches the pages' sources.
+papermill and Jupyter leave times, paths and random cell ids in an executed notebook, and cut the printed text into
+pieces as it arrived. None of it is content. Without it two runs can be compared byte by byte, and no path of the
+machine reaches the pages.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 Notebook = dict[str, Any]  # the JSON object of an .ipynb file
-STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
-REFERENCE = "IPY_MODEL_"
 
 
 def read(path: Path) -> Notebook:
@@ -61,7 +58,7 @@ def canonical(notebook: Notebook) -> Notebook:
     result["metadata"] = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {key: value for key, value in language.items() if key != "version"},
-        **{key: result["metadata"][key] for key in ("mystnb", "widgets") if key in result["metadata"]},
+        **{key: result["metadata"][key] for key in ("mystnb",) if key in result["metadata"]},
     }
     _dash_missing_facts(result)
     result["cells"] = [part for cell in result["cells"] for part in _apart(cell)]
@@ -71,7 +68,6 @@ def canonical(notebook: Notebook) -> Notebook:
             cell["metadata"].pop(key, None)
         if "outputs" in cell:
             cell["outputs"] = list(_settled(cell["outputs"]))
-    _rename_widgets(result)
     return result
 
 
@@ -97,7 +93,7 @@ def _apart(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if "figure" not in cell["metadata"].get("mystnb", {}):
         yield cell
         return
-    below = [one for one in cell["outputs"] if "text/html" in one.get("data", {})]
+    below = [one for one in cell["outputs"] if "<details" in "".join(one.get("data", {}).get("text/html", ""))]
     yield {**cell, "outputs": [one for one in cell["outputs"] if one not in below]}
     if below:
         yield {**cell, "metadata": {"tags": ["remove-input"]}, "source": "# below the figure", "outputs": below}
@@ -124,65 +120,3 @@ def _settled(outputs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield output
     if pending:
         yield pending
-
-
-def _rename_widgets(notebook: Notebook) -> None:
-    """Number the widget models in the order a walk from the shown views meets them; drop the others."""
-    views = [
-        data
-        for _, output in outputs(notebook)
-        if VIEW in (data := output.get("data", {}))  # display_data and execute_result
-    ]
-    models = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})
-    order: dict[str, str] = {}
-
-    def visit(model: str) -> None:
-        if model in order or model not in models:
-            return
-        order[model] = f"widget-{len(order) + 1:04d}"
-        for inner in _references(models[model]["state"]):
-            visit(inner)
-
-    for data in views:
-        visit(data[VIEW]["model_id"])
-    # A link between two widgets is reached from neither of them, and lives as long as both do.
-    links = [
-        (model, _references(models[model]["state"]["source"]) + _references(models[model]["state"]["target"]))
-        for model in models
-        if models[model]["model_name"] in ("LinkModel", "DirectionalLinkModel")
-    ]
-    alive = [(ends, model) for model, ends in links if all(end in order for end in ends)]
-    for _, model in sorted(alive, key=lambda link: [order[end] for end in link[0]]):
-        visit(model)
-
-    for data in views:
-        data[VIEW]["model_id"] = order.get(data[VIEW]["model_id"], data[VIEW]["model_id"])
-        data["text/plain"] = ["(a widget: shown in the rendered book)"]  # its repr would repeat every frame
-    if order:
-        state = {order[m]: {**models[m], "state": _renamed(models[m]["state"], order)} for m in order}
-        notebook["metadata"]["widgets"] = {STATE: {"state": state, "version_major": 2, "version_minor": 0}}
-    else:
-        notebook["metadata"].pop("widgets", None)
-
-
-def _references(value: Any) -> list[str]:
-    """The model ids that a widget's state names, in a fixed order."""
-    if isinstance(value, str):
-        return [value.removeprefix(REFERENCE)] if value.startswith(REFERENCE) else []
-    if isinstance(value, dict):
-        return [found for key in sorted(value) for found in _references(value[key])]
-    if isinstance(value, list):
-        return [found for item in value for found in _references(item)]
-    return []
-
-
-def _renamed(value: Any, order: dict[str, str]) -> Any:
-    """The state with the new model ids; a reference to a model that is gone becomes None."""
-    if isinstance(value, str) and value.startswith(REFERENCE):
-        name = order.get(value.removeprefix(REFERENCE))
-        return f"{REFERENCE}{name}" if name else None
-    if isinstance(value, dict):
-        return {key: _renamed(item, order) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_renamed(item, order) for item in value]
-    return value

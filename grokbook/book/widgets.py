@@ -1,8 +1,4 @@
-"""Sliders over precomputed frames that keep working in the static page, where no kernel answers.
-
-Only links between widget traits live there (no callbacks, no `interact`), so every frame is drawn beforehand
-and the slider picks one. Frames are HTML with an <img>, because the Image widget has no alternative text.
-"""
+"""A slider over precomputed frames that needs no kernel: plain HTML, in a notebook and in the static page alike."""
 
 from __future__ import annotations
 
@@ -12,11 +8,26 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from grokbook.fold import Html
+
 if TYPE_CHECKING:
-    from ipywidgets import VBox
     from matplotlib.figure import Figure
 
-BUDGET = 1_500_000  # bytes of PNG in one set of frames; base64 makes a third more of it, twice in the site
+BUDGET = 1_500_000  # bytes of PNG in one set of frames
+
+# Written into the elements, so that a notebook needs no script file. `loading` is lazy until somebody is about to move.
+_SHOW = (
+    "const b=this.closest('.grok-frames'),i=b.querySelectorAll('img');"
+    "i.forEach((x,k)=>{x.loading='eager';x.hidden=k!=this.value});"
+    "b.querySelector('output').value=i[this.value].dataset.label;"
+    "this.setAttribute('aria-valuetext',i[this.value].dataset.label)"
+)
+_PLAY = (
+    "const b=this.closest('.grok-frames'),s=b.querySelector('input'),t=this,stop=()=>{clearInterval(b.timer);b.timer=0;"
+    "t.textContent='▶';t.setAttribute('aria-label','play')},go=v=>{s.value=v;s.dispatchEvent(new Event('input'))};"
+    "if(b.timer)return stop();if(s.value==s.max)go(0);t.textContent='❚❚';t.setAttribute('aria-label','pause');"
+    "b.timer=setInterval(()=>{go(+s.value+1);if(s.value==s.max)stop()},b.dataset.interval)"
+)
 
 
 def frames(
@@ -27,7 +38,8 @@ def frames(
     description: str,
     interval: int = 400,
     dpi: int = 90,
-) -> VBox:
+    start: int = 0,
+) -> Html:
     """A slider and a play button over pictures.
 
     Args:
@@ -39,15 +51,14 @@ def frames(
     Other arguments:
         interval: milliseconds a frame stays when playing.
         dpi: resolution at which figures are drawn; PNG bytes are taken as they are.
+        start: the frame that is shown first.
 
     Returns:
-        The widget; make it the last line of a cell.
+        What shows itself; make it the last line of a cell.
 
     Raises:
         ValueError: different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
     """
-    import ipywidgets as widgets
-
     if not len(pictures) == len(labels) == len(alts) or not pictures:
         raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
     if not all(alt.strip() for alt in alts):
@@ -57,27 +68,19 @@ def frames(
         raise ValueError(
             f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}; draw fewer, smaller or flatter ones"
         )
-
     images = [
-        widgets.HTML(f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">')
-        for alt, png in zip(alts, pngs, strict=True)
+        f'<img alt="{html.escape(alt)}" data-label="{html.escape(label)}"{"" if k == start else " hidden"} '
+        f'src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        for k, (alt, label, png) in enumerate(zip(alts, labels, pngs, strict=True))
     ]
-    last = len(images) - 1
-    slider = widgets.IntSlider(
-        0, 0, last, description=description, readout=False, style={"description_width": "initial"}
+    label = html.escape(labels[start])
+    return Html(
+        f'<div class="grok-frames" data-interval="{interval}"><p>'
+        f'<button type="button" aria-label="play" onclick="{_PLAY}">▶</button> '
+        f'<label>{html.escape(description)} <input type="range" min="0" max="{len(images) - 1}" value="{start}" '
+        f'aria-valuetext="{label}" oninput="{_SHOW}"></label> <output>{label}</output></p>{"".join(images)}</div>',
+        poster=pngs[-1],
     )
-    play = widgets.Play(value=0, min=0, max=last, interval=interval, show_repeat=False)
-    captions = widgets.Stack([widgets.HTML(html.escape(label)) for label in labels], selected_index=0)
-    stack = widgets.Stack(images, selected_index=0)
-    box = widgets.VBox([widgets.HBox([play, slider, captions]), stack])
-    box.add_class("grok-frames")
-    # Held by the box: a link that nobody holds is deleted, and its state does not reach the notebook.
-    box.links = [
-        widgets.jslink((play, "value"), (slider, "value")),
-        widgets.jslink((slider, "value"), (stack, "selected_index")),
-        widgets.jslink((slider, "value"), (captions, "selected_index")),
-    ]
-    return box
 
 
 def _png(figure: Any, dpi: int) -> bytes:

@@ -11,11 +11,12 @@ import pytest
 
 import grokbook
 
-BOOK = "matplotlib seaborn papermill ipykernel ipywidgets IPython nbformat nbclient yaml jupyter_book sphinx"
+BOOK = "matplotlib seaborn papermill ipykernel IPython nbformat nbclient yaml jupyter_book sphinx"
 DRAWING = (
     "plotting",
     "lint",
     "widgets",
+    "cards",
     "notebooks",
     "figures",
     "page",

@@ -1,1 +1,1 @@
-"""The page that puts the verdicts of all chapters side by side."""
+"""The pages that put all chapters side by side: front page, scorecard, gallery."""

@@ -1,4 +1,4 @@
-"""The scorecard against what chapters say of themselves."""
+"""Front page, scorecard and gallery against what chapters say of themselves."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import re
 
 import pytest
 
-from grokbook import plotting
-from grokbook.book import build as book
-from grokbook.book.parameters import BadInput
-from grokbook.chapters.scorecard import figures
-from grokbook.chapters.scorecard.figures import Card
+from grokbook import page, plotting
+from grokbook.chapters.scorecard import cards, gallery, tables
+from grokbook.chapters.scorecard.cards import Card
 from grokbook.train import records
 
 
 def claim(id, outcome, size="full", whose="paper", changed=False):
     said = {"id": id, "figure": f"Fig. {id}", "statement": f"{id} < 2.", "whose": whose, "outcome": outcome}
-    return said | {"today": "reproduced", "size": size, "changed": changed}
+    said |= {"today": "reproduced", "size": size, "changed": changed, "paper": "1", "ours": "1.5"}
+    return said | {"records": ["x"]}
 
 
 ONE = Card(
@@ -25,16 +24,16 @@ ONE = Card(
     "One: a title",
     [claim("a", "reproduced"), claim("b", "undecided", "smaller"), claim("c", "not tested")],
     [
-        {"name": "x", "size": "full", "networks": ["u", "v"], "core_seconds": 3600},
-        {"name": "y", "size": "smaller", "networks": ["v", "w"], "core_seconds": 0},
-        {"name": "z", "size": "missing", "networks": [], "core_seconds": 0},
+        {"name": "x", "size": "full", "networks": ["u", "v"], "core_seconds": 3600, "seeds": 2},
+        {"name": "y", "size": "smaller", "networks": ["v", "w"], "core_seconds": 0, "seeds": 0},
+        {"name": "z", "size": "missing", "networks": [], "core_seconds": 0, "seeds": 0},
     ],
 )
 TWO = Card(
     "two",
     "Two",
     [claim("d", "not reproduced", changed=True), claim("e", "partly", "fewer seeds", whose="ours")],
-    [{"name": "x", "size": "full", "networks": ["u"], "core_seconds": 0}],
+    [{"name": "x", "size": "full", "networks": ["u"], "core_seconds": 0, "seeds": 0}],
 )
 
 
@@ -43,48 +42,84 @@ def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book
     (tmp_path / "_toc.yml").write_text("chapters:\n- file: book/two\n- file: book/none\n- file: book/one\n")
     (tmp_path / "book").mkdir()
     with pytest.raises(FileNotFoundError, match="make figures"):
-        figures.cards(tmp_path)
+        cards.cards(tmp_path)
     for card in (ONE, TWO):
         said = {"claims": card.claims, "records": card.records}
         records.write_whole(plotting.folder(card.chapter) / "claims.json", json.dumps(said).encode())
         notebook = {"cells": [{"source": [f"# {card.title}\n", "text"]}]}
         (tmp_path / "book" / f"{card.chapter}.ipynb").write_text(json.dumps(notebook))
-    assert figures.cards(tmp_path) == [TWO, ONE]
+    assert cards.cards(tmp_path) == [TWO, ONE]
 
 
-def test_the_summary_and_the_overview_count_verdicts_and_every_network_once():
-    text = figures.summary([ONE, TWO]).text
-    assert "Of 4 claims of papers in 2 chapters: 1 reproduced, 1 not reproduced, 1 undecided, 1 not tested." in text
-    assert "Of 1 checks of our own: 1 partly. 1 of all rest on fewer seeds" in text and "1 on smaller" in text
-    assert "1 criteria were changed" in text and "3 different networks and 1 core hours" in text
-    rows = figures.overview([ONE, TWO]).markup.split("<tr>")[2:]
-    cells = ["1 + 0", "0 + 0", "0 + 0", "1 + 0", "1 + 0", "1 / 0 / 1", "0", "1 / 0 / 1 / 1", "3", "1.0&nbsp;h"]
-    assert re.findall("<td.*?>(.*?)</td>", rows[0]) == cells and 'href="one.html"' in rows[0]
+def test_counts_are_by_paper_and_outcome_and_every_network_counts_once(monkeypatch):
+    glued = {}
+    monkeypatch.setattr(page, "glue", glued.__setitem__)
+    facts = cards.facts([ONE, TWO])
+    assert glued.keys() > facts.keys() and glued["one-a"].markup.startswith('<a href="one.html#claim-a">')
+    assert (facts["paper_claims"], facts["ours_claims"], facts["networks"], facts["core_hours"]) == ("4", "1", "3", "1")
+    assert (facts["one_paper_reproduced"], facts["two_paper_reproduced"], facts["paper_reproduced"]) == ("1", "0", "1")
+    assert (facts["missing"], facts["records"], facts["smaller"], facts["fewer"]) == ("1", "4", "1", "1")
+
+
+def test_the_overview_has_a_row_a_paper_and_one_for_our_own_checks_by_size():
+    rows = tables.overview([ONE, TWO]).markup.split("<tr")[2:]
+    assert [re.findall('scope="row">(?:<a.*?>)?(.*?)<', row)[0] for row in rows] == ["One", "Two", "our own"]
+    assert re.findall("<td.*?>(?:<.*?</span>)?(.*?)(?:</span>)?</td>", rows[0]) == ["1", "", "", "1", "1"]
 
 
 def test_the_bars_are_as_long_as_the_chapters_claims():
-    (ax,) = figures.bars([ONE, TWO]).axes
+    (ax,) = cards.bars([ONE, TWO]).axes
     assert [bar.get_width() for bar in ax.patches] == [1, 1, 1, 1, 1]
     assert [bar.get_hatch() for bar in ax.patches] == [None, "xxxx", None, None, "///"], "hatched by size"
     assert [label.get_text() for label in ax.get_yticklabels()] == ["One", "Two", "our own"]
     assert max(bar.get_x() + bar.get_width() for bar in ax.patches) == 3
 
 
-def test_claims_are_listed_by_verdict_and_lead_to_their_place():
-    markup = figures.lists([ONE, TWO], ["not tested", "not reproduced"]).markup
-    assert 'href="one.html#claim-c"' in markup and 'href="two.html#claim-d"' in markup
-    assert "c &lt; 2." in markup and "claim-a" not in markup and "criterion changed" in markup
-    assert ">smaller<" in figures.lists([ONE], ["undecided"]).markup
-    assert figures.lists([ONE], ["partly"]).markup == "<p>None.</p>"
+def test_claims_that_fail_come_first_and_lead_to_their_place():
+    markup = tables.claims([ONE, TWO]).markup
+    assert re.findall('<tr id="(.*?)"', markup) == ["two-d", "two-e", "one-b", "one-c", "one-a"]
+    assert 'href="one.html#claim-c"' in markup and "c &lt; 2.<small>1 → 1.5</small>" in markup
+    assert 'data-outcome="not reproduced"' in markup and 'data-changed="changed"' in markup
+
+
+def test_all_claims_are_kept_as_csv_and_json(tmp_path, handed):
+    handed(figures=str(tmp_path))
+    cards.save([ONE, TWO])
+    rows = json.loads((tmp_path / "scorecard" / "scorecard.json").read_text())
+    assert [row["id"] for row in rows] == list("abcde") and rows[0]["networks"] == 2
+    assert len((tmp_path / "scorecard" / "scorecard.csv").read_text().splitlines()) == 6
+
+
+def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tmp_path, handed, monkeypatch):
+    handed(figures=str(tmp_path))
+    for id in ("late", "fig10", "fig2"):
+        records.write_whole(tmp_path / "one" / f"{id}.png", b"\x89PNG\r\n\x1a\n" + bytes(8) + bytes([0, 0, 0, 4] * 2))
+    told = {id: {"records": ["x"], "claims": [], "files": id != "late"} for id in ("late", "fig10", "fig2")}
+    cells = [
+        {"source": f'%matplotlib inline\npage.show(frames(a, description="x"), "{id}")', "metadata": about}
+        for id, about in (
+            ("late", {}),
+            (
+                "fig10",
+                {"mystnb": {"figure": {"caption": "{glue:text}`n` (the paper's Fig. 10). More.", "name": "f"}}},
+            ),
+            ("fig2", {"mystnb": {"figure": {"caption": "Two (the paper's Fig. 2).", "name": "g"}}}),
+            ("fig3", {"mystnb": {"figure": {"caption": "Three (the paper's Fig. 3).", "name": "h"}}}),
+        )
+    ]
+    monkeypatch.setattr(cards, "notebook", lambda chapter: cells)
+    markup = gallery.gallery(Card("one", "One", ONE.claims, ONE.records, told, {"n": "seven"})).markup
+    assert re.findall('<b><a href="(.*?)">', markup) == ["one.html#g", "one.html#f", "one.html#made-late"]
+    assert "seven.<" in markup and "60 min of a core" in markup and "2 networks, 2 seeds" in markup
+    assert 'href="../one/fig2.svg"' in markup and "late.svg" not in markup and '"one.html#h">Fig. 3' in markup
+
+
+def test_the_book_is_cited_as_its_citation_file_says(root):
+    assert "@software{grokbook" in gallery.bibtex(root).markup and "year = {20" in gallery.bibtex(root).markup
 
 
 def test_every_committed_claim_has_a_place_on_its_page(root):
-    for card in figures.cards():
+    for card in cards.cards():
         source = (root / "book" / f"{card.chapter}.ipynb").read_text()
         for one in card.claims:
             assert f'\\"{one["id"]}\\"' in source, f"{card.chapter} shows no claim {one['id']}"
-
-
-def test_an_unknown_verdict_is_refused():
-    with pytest.raises(BadInput, match="listed = 'wrong': choose from reproduced, partly"):
-        book.plan("scorecard", {"listed": '["wrong"]'}, book.Settings())

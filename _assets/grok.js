@@ -1,0 +1,62 @@
+/* Tables that are filtered, searched and sorted where they stand, and figures that are enlarged on click. */
+(function () {
+  "use strict";
+
+  document.querySelectorAll(".grok-table").forEach(function (box) {
+    const body = box.querySelector("tbody"), rows = [...body.rows];
+    const choices = [...box.querySelectorAll("select")], search = box.querySelector("input"), count = box.querySelector("output");
+
+    function show() {
+      const words = search.value.toLowerCase().split(/\s+/);
+      rows.forEach(function (row) {
+        row.hidden = !(choices.every(one => !one.value || row.dataset[one.dataset.key] === one.value)
+          && words.every(word => row.textContent.toLowerCase().includes(word)));
+      });
+      count.textContent = `${rows.filter(row => !row.hidden).length} of ${rows.length}`;
+    }
+
+    box.querySelectorAll("thead th").forEach(function (head, column) {
+      const button = document.createElement("button");
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", function () {
+        const up = head.getAttribute("aria-sort") !== "ascending" ? 1 : -1;
+        const key = row => row.cells[column].dataset.sort || row.cells[column].textContent;
+        box.querySelectorAll("[aria-sort]").forEach(other => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", up > 0 ? "ascending" : "descending");
+        rows.sort((a, b) => up * key(a).localeCompare(key(b), "en", { numeric: true })).forEach(row => body.append(row));
+      });
+    });
+    box.querySelector(".fields").hidden = false;
+    [...choices, search].forEach(one => one.addEventListener("input", show));
+    show();
+  });
+
+  // A click on a figure, or Enter where a keyboard is on it, shows it as large as the window; Escape goes back.
+  const view = document.createElement("dialog");
+  view.className = "grok-view";
+  view.addEventListener("click", () => view.close());
+  document.querySelectorAll(".bd-article :is(figure, .cell_output) > img").forEach(function (image) {
+    const button = document.createElement("button");
+    button.className = "grok-enlarge";
+    button.title = "Enlarge";
+    image.after(button);
+    button.append(image);
+    button.addEventListener("click", function () {
+      const large = image.cloneNode();
+      large.removeAttribute("style");
+      view.replaceChildren(large);
+      if (!view.isConnected) document.body.append(view);
+      view.showModal();
+    });
+  });
+
+  // What a fold holds is reached by its address, and printed.
+  function open() {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+    if (target) target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", open);
+  open();
+})();

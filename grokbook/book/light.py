@@ -1,0 +1,61 @@
+"""What a browser need not load is taken out of the rendered pages."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import struct
+from pathlib import Path
+
+ICONS = re.compile(r"<script[^>]*fontawesome\.js[^>]*></script>")  # the style sheet has the same icons as a font
+FORMULAS = re.compile(r"<script[^>]*tex-chtml\.js[^>]*></script>")
+SOON = re.compile(r"<script (?!defer|async)([^>]*src=)")
+OPTIONS = re.compile(r"<script>(DOCUMENTATION_OPTIONS\.[^<]*)</script>")
+INLINE = re.compile(r'src="data:image/png;base64,([^"]+)"')
+PICTURE = re.compile(r"<img ([^>]*)>")
+
+
+def lighten(site: Path) -> None:
+    """Rewrite every page of a rendered site in place.
+
+    No script blocks the first paint, pictures below the first are loaded when they come near, those that were written
+    into a page become files beside the others, and what nobody asks for (maps of sources, fonts in a second format)
+    is removed.
+    """
+    for page in site.rglob("*.html"):
+        if "</head>" in (text := page.read_text(encoding="utf-8")):
+            page.write_text(_light(text, site, page), encoding="utf-8")
+    for waste in (*site.rglob("*.map"), *site.rglob("*.ttf"), *site.rglob("fontawesome.js")):
+        waste.unlink()
+
+
+def _light(text: str, site: Path, page: Path) -> str:
+    if 'class="math' not in text:
+        text = FORMULAS.sub("", text)
+    text = SOON.sub(r"<script defer \1", ICONS.sub("", text))
+    text = OPTIONS.sub(r'<script type="module">\1</script>', text)  # what it adds to is deferred now as well
+    text = INLINE.sub(lambda found: f'src="{_file(found[1], site, page)}"', text)
+    head, article, rest = text.partition("<article")
+    order = iter(range(1_000_000))
+    return head + article + PICTURE.sub(lambda found: _lazy(found, page, first=next(order) == 0), rest)
+
+
+def _file(encoded: str, site: Path, page: Path) -> str:
+    """Write a picture as a file; its address from the page."""
+    content = base64.b64decode(encoded)
+    place = site / "_images" / f"{hashlib.sha256(content).hexdigest()[:32]}.png"
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(content)
+    return "../" * len(page.parent.relative_to(site).parts) + f"_images/{place.name}"
+
+
+def _lazy(found: re.Match[str], page: Path, *, first: bool) -> str:
+    """An image that waits until it is near, and whose place is kept free meanwhile."""
+    attributes = found[1].rstrip("/ ")
+    source = re.search(r'src="([^"]+)"', attributes)
+    if source and "width=" not in attributes and (file := page.parent / source[1]).suffix == ".png" and file.exists():
+        width, height = struct.unpack(">II", file.read_bytes()[16:24])
+        attributes += f' width="{width}" height="{height}"'
+    wait = "" if first or "loading=" in attributes else ' loading="lazy"'
+    return f"<img {attributes}{wait}>"

@@ -1,0 +1,177 @@
+"""What each chapter said of itself when its page was made last, and how it is counted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from grokbook import plotting, session
+from grokbook.claims import OUTCOMES
+from grokbook.fold import Html, badge
+from grokbook.plotting import styled
+from grokbook.train import records
+from grokbook.words import number
+
+COLORS = dict(zip(OUTCOMES, (plotting.GREEN, plotting.YELLOW, plotting.RED, "#9a9aa2", "#dcdce0"), strict=True))
+LETTERS = dict(zip(OUTCOMES, ("white", plotting.INK, "white", plotting.INK, plotting.INK), strict=True))
+STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
+    "full": {},
+    "fewer seeds": {"alpha": 0.75, "hatch": "///", "edgecolor": "white", "lw": 0},
+    "smaller": {"alpha": 0.5, "hatch": "xxxx", "edgecolor": "white", "lw": 0},
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A chapter, in its own words: see ``Page.summary``.
+
+    Args:
+        chapter: its name, as in ``book/<chapter>.ipynb``.
+        title: the heading of its page.
+        claims: ``id``, ``figure``, ``statement``, ``whose`` it is ("paper" or "ours"), ``outcome`` (by the criterion
+            that counts), ``today`` (by today's), ``size``, ``changed``, ``paper``, ``ours`` and ``records`` of each.
+        records: ``name``, ``size``, ``networks`` (a digest each), ``seeds`` and ``core_seconds`` of each, size
+            "missing" where there is none.
+        figures: id -> ``records``, ``claims`` and ``files`` (whether it is a plot of its own), as the page shows them.
+        facts: name -> what the page's prose says.
+    """
+
+    chapter: str
+    title: str
+    claims: Sequence[dict[str, Any]]
+    records: Sequence[dict[str, Any]]
+    figures: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The title before its colon."""
+        return self.title.split(":")[0]
+
+    def of(self, whose: str) -> list[dict[str, Any]]:
+        """The claims of the paper, or the checks of our own."""
+        return [claim for claim in self.claims if claim["whose"] == whose]
+
+    def behind(self, names: Sequence[str] | None = None) -> set[str]:
+        """The distinct networks of its records, or of those with these names."""
+        held = [record for record in self.records if names is None or record["name"] in names]
+        return {one for record in held for one in record["networks"]}
+
+
+def notebook(chapter: str, root: Path = records.ROOT) -> list[dict[str, Any]]:
+    """The cells of a chapter as it is written."""
+    found = json.loads((root / "book" / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return [{**cell, "source": "".join(cell["source"])} for cell in found]
+
+
+def cards(root: Path = records.ROOT) -> list[Card]:
+    """The chapters that judge claims, in the order of the book.
+
+    Raises:
+        FileNotFoundError: no chapter has been executed yet.
+    """
+    found = []
+    for chapter in re.findall(r"file: book/(\w+)", (root / "_toc.yml").read_text(encoding="utf-8")):
+        said = plotting.folder(chapter) / "claims.json"
+        if said.exists():
+            title = notebook(chapter, root)[0]["source"].splitlines()[0].lstrip("# ")
+            found.append(Card(chapter, title, **json.loads(said.read_text(encoding="utf-8"))))
+    if not found:
+        raise FileNotFoundError(f"no chapter has left its verdicts in {plotting.folder('')}; run: make figures")
+    return found
+
+
+def facts(found: Sequence[Card]) -> dict[str, str]:
+    """Counts over the book, and each chapter's own facts as ``<chapter>_<name>``; glued for the prose as well.
+
+    There every verdict is a badge that leads to its claim, ``<chapter>-<claim>``, too.
+    """
+    from grokbook.page import glue
+
+    claims = [claim for card in found for claim in card.claims]
+    counted: dict[str, float] = {
+        "chapters": len(found),
+        "fewer": sum(claim["size"] == "fewer seeds" for claim in claims),
+        "smaller": sum(claim["size"] == "smaller" for claim in claims),
+        "changed": sum(claim["changed"] for claim in claims),
+        "networks": len(set().union(*(card.behind() for card in found))),
+        "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
+        "missing": sum(record["size"] == "missing" for card in found for record in card.records),
+        "records": sum(len(card.records) for card in found),
+    }
+    for card in (*found, None):
+        for whose in ("paper", "ours"):
+            own = [one for each in found if card in (each, None) for one in each.of(whose)]
+            before = f"{card.chapter}_{whose}" if card else whose
+            counted[f"{before}_claims"] = len(own)
+            for outcome in OUTCOMES:
+                held = [one for one in own if one["outcome"] == outcome]
+                counted[f"{before}_{outcome}".replace(" ", "_")] = len(held)
+                counted[f"{before}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
+    told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
+    told |= {name: number(value) for name, value in counted.items()}
+    for name, text in told.items():
+        glue(name, text)
+    for card in found:
+        for one in card.claims:
+            place = f"{card.chapter}.html#claim-{one['id']}"
+            glue(f"{card.chapter}-{one['id']}", Html(f'<a href="{place}">{badge(one["outcome"], one["size"])}</a>'))
+    return told
+
+
+@styled
+def bars(found: Sequence[Card]) -> Figure:
+    """Two bars for each chapter, the paper's claims and our own checks, one unit a claim, divided by verdict."""
+    rows = [(card, whose) for card in found for whose in ("paper", "ours") if card.of(whose)]
+    figure, ((ax,),) = plotting.panels(1, 1, height=1.1 + 0.38 * len(rows))
+    for row, (card, whose) in enumerate(rows):
+        start = 0
+        for name in OUTCOMES:
+            for size, style in STYLES.items():
+                count = sum((one["outcome"], one["size"]) == (name, size) for one in card.of(whose))
+                if not count:
+                    continue
+                ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
+                ink = LETTERS[name] if size == "full" else plotting.INK
+                ax.text(start + count / 2, row, str(count), ha="center", va="center", color=ink, fontsize=10)
+                start += count
+    ax.set_yticks(range(len(rows)), [card.name if whose == "paper" else "our own" for card, whose in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel("claims")
+    ax.grid(axis="y", visible=False)
+    ax.tick_params(axis="y", length=0)
+    one_each = {name: Patch(color=color) for name, color in COLORS.items()}
+    one_each |= {size: Patch(facecolor="#9a9aa2", **style) for size, style in STYLES.items() if style}
+    figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=4, fontsize=9.5)
+    return figure
+
+
+def save(found: Sequence[Card]) -> Html:
+    """Keep figure and claims (CSV, JSON) where figures are collected, and link the two tables."""
+    place = plotting.folder("scorecard")
+    rows = [
+        {"chapter": card.chapter, **claim, "networks": len(card.behind(claim.get("records", ())))}
+        for card in found
+        for claim in card.claims
+    ]
+    for row in rows:
+        row["records"] = " ".join(row.get("records", ()))
+    lines = io.StringIO()
+    table = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    if session.current().figures:
+        plotting.save(bars(found), "scorecard", "verdicts")
+        records.write_whole(place / "scorecard.csv", lines.getvalue().encode())
+        records.write_whole(place / "scorecard.json", (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
+    links = [f'<a href="../scorecard/scorecard.{kind}" download>{kind.upper()}</a>' for kind in ("csv", "json")]
+    return Html(f"<p>All of it as {' or '.join(links)}.</p>")

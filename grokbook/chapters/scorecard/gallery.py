@@ -1,0 +1,143 @@
+"""Every figure of the book as a tile, read from the notebooks and from what they said of themselves."""
+
+from __future__ import annotations
+
+import ast
+import re
+import struct
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grokbook import words
+from grokbook.fold import Html
+from grokbook.train.records import ROOT
+
+if TYPE_CHECKING:
+    from grokbook.chapters.scorecard.cards import Card
+
+PAPERS = re.compile(
+    r",? ?\(?(?:behind |the experiment of )?(?:the paper's )?((?:earlier )?Figs?\. ?\d[\w, ]*?)(?:\)|(?=[:;.]|$))"
+)
+
+
+def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The figures of a chapter in the order of its page.
+
+    Returns:
+        ``id``, ``label`` ("Fig. 4a", or "Beyond" it), ``caption``, ``alt`` and ``place`` (its anchor) of each.
+    """
+    found = []
+    for cell in cells:
+        if "page.show(" not in cell["source"]:
+            continue
+        code = "\n".join(line for line in cell["source"].splitlines() if not line.startswith("%"))
+        about = cell["metadata"].get("mystnb", {})
+        caption = plain(about.get("figure", {}).get("caption", ""), card)
+        number = PAPERS.search(caption)
+        for call in ast.walk(ast.parse(code)):
+            if (
+                isinstance(call, ast.Call)
+                and ast.unparse(call.func) == "page.show"
+                and isinstance(call.args[1], ast.Constant)
+            ):
+                id = str(call.args[1].value)
+                found.append(
+                    {
+                        "id": id,
+                        "label": number[1] if number else "Beyond",
+                        "caption": re.split(r"(?<=\w\.) ", PAPERS.sub("", caption))[0] or id.replace("_", " "),
+                        "alt": about.get("image", {}).get("alt") or f"Frames of {card.name}, {id}, the last of them.",
+                        "place": about.get("figure", {}).get("name", f"made-{id}"),
+                    }
+                )
+    return found
+
+
+def plain(caption: str, card: Card) -> str:
+    """A caption without roles and formulas' marks."""
+    text = re.sub(r"\{glue:(?:text)?\}`([\w-]+)`", lambda name: card.facts.get(name[1], "–"), caption)
+    text = re.sub(r"\\text\{(\w+)\}", r"\1", re.sub(r" ?\{(?:eq|numref)\}`[^`]*`", "", text))
+    return re.sub(r"\\(?:var)?phi", "φ", text).replace("$", "").replace("^{(1)}", "₁").replace("\\", "")
+
+
+def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
+    """One figure: picture, number, caption; its files, commands, sizes, seeds and time folded. Empty if not there."""
+    id, name = one["id"], card.chapter
+    place = f"{name}.html#{one['place']}"
+    said = card.figures.get(id)
+    head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {escape(one["caption"])}'
+    if said is None or not (picture := folder / f"{id}.png").exists():
+        return ""
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    image = (
+        f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}" loading="lazy" '
+        f'width="{width}" height="{height}"></a>'
+    )
+    kinds = ("png", "svg") if said["files"] else ("png",)
+    lines = ["Files: " + ", ".join(f'<a href="../{name}/{id}.{kind}">{kind.upper()}</a>' for kind in kinds)]
+    for record in (record for record in card.records if record["name"] in said["records"]):
+        stem = next(
+            (s for s in (record["name"], f"{record['name']}-reduced") if (ROOT / f"results/{name}/{s}.nc").exists()), ""
+        )
+        data = f' (<a href="../{name}/{stem}.nc">NetCDF</a>)' if stem else ""
+        seeds = f"{record['seeds']} seed{'s' if record['seeds'] != 1 else ''}"
+        lines.append(
+            f"{escape(record['name'])}{data}: {record['size']}, {len(record['networks'])} networks, {seeds}, "
+            f"{words.seconds(record['core_seconds'])} of a core; <code>grokbook train {name}/{record['name']}</code>"
+        )
+    if len(lines) == 1:
+        lines.append("nothing is trained for it")
+    lines.append("<code>make figures</code> draws it again")
+    fold = "".join(f"<li>{line}</li>" for line in lines)
+    return (
+        f'<figure class="tile">{image}<figcaption>{head}<details><summary>Files and commands</summary>'
+        f"<ul>{fold}</ul></details></figcaption></figure>"
+    )
+
+
+def thumbnail(card: Card) -> Html:
+    """The first figure of a chapter that there is."""
+    from grokbook import plotting
+    from grokbook.chapters.scorecard.cards import notebook
+
+    for one in shown(card, notebook(card.chapter)):
+        if (plotting.folder(card.chapter) / f"{one['id']}.png").exists():
+            image = f'<img src="../{card.chapter}/{one["id"]}.png" alt="{escape(one["alt"])}" loading="lazy">'
+            return Html(f'<a href="{card.chapter}.html">{image}</a>')
+    return Html("")
+
+
+def bibtex(root: Path = ROOT) -> Html:
+    """How to cite the book, from CITATION.cff."""
+    import yaml
+
+    about = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    fields = {
+        "title": f"{{{about['title']}}}",
+        "author": " and ".join(f"{{{one['name']}}}" for one in about["authors"]),
+        "version": about["version"],
+        "year": about["date-released"].year,
+        "note": about["abstract"],
+    }
+    lines = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items())
+    return Html(f'<div class="highlight"><pre>@software{{grokbook,\n{lines}}}</pre></div>')
+
+
+def gallery(card: Card) -> Html:
+    """The figures of one chapter by number, then those that its paper does not have."""
+    from grokbook import plotting
+    from grokbook.chapters.scorecard.cards import notebook
+
+    folder = plotting.folder(card.chapter)
+    found = shown(card, notebook(card.chapter))
+    found.sort(key=lambda one: [int(n) for n in re.findall(r"\d+", one["label"])] or [10_000])
+    tiles = [tile(card, one, folder) for one in found]
+    missing = [
+        f'<a href="{card.chapter}.html#{one["place"]}">{escape(one["label"])}</a> {escape(one["caption"])}'
+        for one, made in zip(found, tiles, strict=True)
+        if not made
+    ]
+    rest = f"<p>Not trained yet:</p><ul>{''.join(f'<li>{one}</li>' for one in missing)}</ul>" if missing else ""
+    return Html(f'<div class="tiles">{"".join(tiles)}</div>{rest}')

@@ -1,0 +1,109 @@
+"""The scorecard's two tables and the bars of verdicts, as HTML that works without a kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from grokbook.claims import OUTCOMES, SIZES
+from grokbook.fold import Html, badge
+
+if TYPE_CHECKING:
+    from grokbook.chapters.scorecard.cards import Card
+
+ORDER = ("not reproduced", "partly", "undecided", "not tested", "reproduced")  # what fails comes first
+GROUPS = (*SIZES, "undecided", "not tested")
+
+
+def strip(card: Card, whose: str = "paper") -> Html:
+    """A bar of verdicts, one unit a claim; its label says the counts."""
+    counts = Counter(one["outcome"] for one in card.of(whose))
+    said = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    parts = [
+        f'<i class="{name.replace(" ", "-")}" style="flex:{counts[name]}"></i>' for name in OUTCOMES if counts[name]
+    ]
+    bar = f'<span class="strip" role="img" aria-label="Claims of the paper: {said}">{"".join(parts)}</span>'
+    return Html(f"{bar}<small>{said}</small>")
+
+
+def sizes(card: Card, whose: str) -> dict[str, Counter[str]]:
+    """Decided claims by size and outcome, and apart from them the undecided and those that were not tested."""
+    groups: dict[str, Counter[str]] = {}
+    for one in card.of(whose):
+        group = one["outcome"] if one["outcome"] in ("undecided", "not tested") else one["size"]
+        groups.setdefault(group, Counter())[one["outcome"]] += 1
+    return groups
+
+
+def _mark(outcome: str, count: int) -> str:
+    sign = {"reproduced": "✓", "partly": "~", "not reproduced": "✗"}.get(outcome, "")
+    about = f'class="verdict {outcome.replace(" ", "-")}" title="{outcome}"'
+    return f'<span {about}><span aria-hidden="true">{sign} </span>{count}</span>'
+
+
+def overview(found: Sequence[Card]) -> Html:
+    """A row for each paper, and one for our own checks of it: verdicts by the size of what they rest on."""
+    rows = []
+    for card in found:
+        for whose in ("paper", "ours"):
+            if not (groups := sizes(card, whose)):
+                continue
+            name = f'<a href="{card.chapter}.html">{escape(card.name)}</a>' if whose == "paper" else "our own"
+            cells = []
+            for group in GROUPS:
+                counts = groups.get(group, Counter())
+                text = " ".join(_mark(one, counts[one]) for one in OUTCOMES if counts[one])
+                if group in ("undecided", "not tested"):
+                    text = str(counts[group] or "")
+                cells.append(f'<td data-label="{group}">{text}</td>' if text else "<td></td>")
+            rows.append(f'<tr class="{whose}"><th scope="row">{name}</th>{"".join(cells)}</tr>')
+    head = "".join(f'<th scope="col">{name.capitalize()}</th>' for name in ("paper", *GROUPS))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return Html(f'<div class="verdicts cards overview">{table}</div>')
+
+
+def claims(found: Sequence[Card]) -> Html:
+    """Every claim, those that fail first, with fields that filter, search and sort them in the page (grok.js)."""
+    rows = []
+    for card in found:
+        for one in card.claims:
+            evidence = " → ".join(filter(None, (escape(one["paper"]), escape(one["ours"]))))
+            n, rank = len(card.behind(one.get("records", ()))), ORDER.index(one["outcome"])
+            facets = {
+                "chapter": card.name,
+                "outcome": one["outcome"],
+                "size": one["size"],
+                "changed": "changed" if one["changed"] else "unchanged",
+                "whose": "of the paper" if one["whose"] == "paper" else "our own",
+            }
+            data = "".join(f' data-{key}="{escape(value)}"' for key, value in facets.items())
+            place = f"{card.chapter}.html#claim-{escape(one['id'], quote=True)}"
+            whose = "" if one["whose"] == "paper" else "Our own. "
+            cells = (
+                f'<th scope="row"><a href="{place}">{escape(card.name)}, {escape(one["figure"])}</a></th>'
+                f"<td>{whose}{escape(one['statement'])}<small>{evidence}</small></td>"
+                f'<td data-label="Networks" data-sort="{n:06d}">{n or "–"}</td>'
+                f'<td data-sort="{rank}">{badge(one["outcome"], one["size"], changed=one["changed"])}</td>'
+            )
+            rows.append((rank, f'<tr id="{card.chapter}-{escape(one["id"])}"{data}>{cells}</tr>'))
+    rows.sort(key=lambda row: row[0])
+    choices = {
+        "chapter": [card.name for card in found],
+        "whose": ["of the paper", "our own"],
+        "outcome": list(ORDER),
+        "size": list(SIZES),
+        "changed": ["changed", "unchanged"],
+    }
+    words = {"chapter": "Paper", "whose": "Claims", "outcome": "Verdict", "size": "Size", "changed": "Criterion"}
+    fields = "".join(
+        f'<label>{words[key]} <select data-key="{key}"><option value="">all</option>'
+        f"{''.join(f'<option>{escape(value)}</option>' for value in values)}</select></label>"
+        for key, values in choices.items()
+    )
+    search = '<label>Search <input type="search"></label><output aria-live="polite"></output>'
+    names = ("Figure", "Claim, and paper → ours", "Networks", "Verdict")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(row for _, row in rows)}</tbody></table>"
+    return Html(f'<div class="verdicts cards grok-table"><p class="fields" hidden>{fields}{search}</p>{table}</div>')
