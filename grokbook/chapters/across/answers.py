@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -10,7 +11,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
+from grokbook.chapters.across import measures as measures  # all families and measures
 from grokbook.chapters.across.watched import WATCHED
+from grokbook.chapters.across.zoo import FAMILIES
 from grokbook.claims import Part, at_least, at_most, between
 from grokbook.curves import at, first, last, median, spearman
 from grokbook.words import percent
@@ -20,7 +23,6 @@ Array = NDArray[np.float64]
 
 LEVEL = 0.9  # share of answers that are right from which on a set counts as learnt
 DRAWS = 200  # of the bootstrap
-FAMILIES = ("decoder", "toy", "mlp", "transformer", "surrogate")
 BASELINES = ("train loss", "weight norm")
 
 # What is compared: the measures, and the two losses as reference and baseline.
@@ -50,19 +52,19 @@ class Times:
         self.random = self.never & (record.label.values == "random table")
 
 
-def half_way(record: xr.Dataset, values: Array, times: Times) -> Array:
+def half_way(record: xr.Dataset, values: Array, times: Times, *, since: Array | float = 0.0) -> Array:
     """(run,) when a curve has gone half of the family's way; infinity if never.
 
-    The way is what it goes between the step at which the training set is learnt and the last one, in the median over
-    the networks that generalise. One definition for all measures and for the loss; networks that never generalise are
-    its null.
+    The way is what it goes from a step (run,), the first one, to the last, in the median over the networks that
+    generalise. One definition for all measures and for the loss; networks that never generalise are its null.
     """
-    start = at(record, values, times.fitted)
+    begin = np.broadcast_to(np.asarray(since, float), len(values))
+    start = at(record, values, begin)
     way = float(np.median((last(record, values) - start)[times.grok])) if times.grok.any() else np.nan
     if np.isnan(way):
         return np.full(len(values), np.nan)
     gone = (values - start[:, None]) * np.sign(way) >= abs(way) / 2
-    gone &= record.step.values >= times.fitted[:, None]
+    gone &= record.step.values >= begin[:, None]
     return np.where(gone.any(1) & (way != 0), record.step.values[gone.argmax(1)].astype(float), np.inf)
 
 
@@ -90,32 +92,35 @@ def answers(record: xr.Dataset) -> xr.Dataset:
 
     ``lead`` (measure, value): steps by which it is half of its way before the test loss is, over the steps to
     generalise; median and quartiles. ``wolf`` (measure,): share of the networks that never generalise that go as far;
-    ``wolf_random`` of those with a random table. ``early`` and ``later`` (measure, value): rank correlation, with its
-    interval, of the value after half, and after twice, the time to learn the training set, with the time to generalise;
-    ``later`` over networks that have not generalised by then. ``knows`` (measure,): how surely a threshold tells
-    networks that have generalised, at their end, from those that have not, at their end or when they learnt their
-    training set. ``groks`` and ``never`` are how many of each there are.
+    ``wolf_random`` of those with a random table. ``lead_after`` and its like are the same for the way from where the
+    training set is learnt on. ``early`` and ``later`` (measure, value): rank correlation, with its interval, of the
+    value after half, and after twice, the time to learn the training set, with the time to generalise; ``later`` over
+    networks that have not generalised by then. ``knows`` (measure,): how surely a threshold tells networks that have
+    generalised, at their end, from those that have not, at their end or when they learnt their training set.
+    ``groks`` and ``never`` are how many of each there are.
     """
     times = Times(record)
-    reference = half_way(record, curve(record, "test loss"), times)
     waiting = times.done > 2 * times.fitted
-    found: dict[str, list[object]] = {name: [] for name in ("lead", "wolf", "wolf_random", "early", "later", "knows")}
+    begins = {"": np.zeros(len(times.fitted)), "_after": times.fitted}
+    references = {key: half_way(record, curve(record, "test loss"), times, since=t) for key, t in begins.items()}
+    found: dict[str, list[object]] = defaultdict(list)
     for name in CURVES:
         values = curve(record, name)
-        moved = half_way(record, values, times)
-        with np.errstate(invalid="ignore"):
-            lead = ((reference - moved) / times.done)[times.grok & np.isfinite(reference)]
-        lead = np.maximum(lead, -1.0)  # a measure that never moves comes last
-        known = len(lead) and not np.isnan(moved).all()
-        found["lead"].append(np.percentile(lead, (50, 25, 75)) if known else [np.nan] * 3)
-        for key, some in (("wolf", times.never), ("wolf_random", times.random)):
-            found[key].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
+        for key, begin in begins.items():
+            moved = half_way(record, values, times, since=begin)
+            with np.errstate(invalid="ignore"):
+                lead = ((references[key] - moved) / times.done)[times.grok & np.isfinite(references[key])]
+            lead = np.maximum(lead, -1.0)  # a measure that never moves comes last
+            known = len(lead) and not np.isnan(moved).all()
+            found[f"lead{key}"].append(np.percentile(lead, (50, 25, 75)) if known else [np.nan] * 3)
+            for kind, some in ((f"wolf{key}", times.never), (f"wolf_random{key}", times.random)):
+                found[kind].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
         found["early"].append(correlation(at(record, values, times.fitted / 2), times.done))
         later = at(record, values, 2 * times.fitted)
         found["later"].append(correlation(np.where(waiting, later, np.nan), times.done))
         end, fit = last(record, values), at(record, values, times.fitted)
         found["knows"].append(separation(np.concatenate([fit, end[times.never]]), end[times.grok]))
-    wide = ("lead", "early", "later")
+    wide = ("lead", "lead_after", "early", "later")
     return xr.Dataset(
         {
             key: (("measure", "value") if key in wide else "measure", np.array(rows, float))
@@ -194,15 +199,33 @@ def families_with(holds: Callable[[xr.Dataset], bool]) -> Callable[..., int]:
 
 def own(id: str, family: str, name: str, paper: str, statement: str, said: str) -> None:
     """A paper's own measure on its own network."""
+
+    def parts(after: str = "", since: str = "step 0") -> tuple[Part, ...]:
+        return (
+            Part(
+                "a threshold tells generalised networks from others", partial(of, key="knows", name=name), at_least(0.9)
+            ),
+            Part(
+                f"half of its way since {since} before the test loss's, over t_test",
+                partial(of, key=f"lead{after}", name=name),
+                at_least(0.0),
+            ),
+            Part(
+                f"networks that never generalise and go as far since {since}",
+                partial(of, key=f"wolf{after}", name=name),
+                at_most(0.1),
+                percent,
+            ),
+        )
+
     section.claim(
         id,
         paper,
         statement,
-        Part("a threshold tells generalised networks from others", partial(of, key="knows", name=name), at_least(0.9)),
-        Part("half of its way before the test loss's, over t_test", partial(of, key="lead", name=name), at_least(0.0)),
-        Part("networks that never generalise and go as far", partial(of, key="wolf", name=name), at_most(0.1), percent),
+        *parts(),
         on=f"{family}_answers",
         paper=said,
+        earlier=parts("_after", "t_train") if id == "own-rqi" else (),
     )
 
 
@@ -229,7 +252,7 @@ section.claim(
     "ahead",
     "across the papers",
     "Some measure is ahead of the test loss in every family that has a place for it, and cries wolf in none.",
-    Part("such measures", reliable, at_least(1)),
+    Part("such measures, by their way since step 0", reliable, at_least(1)),
     on=ALL,
     whose="ours",
 )
@@ -237,8 +260,8 @@ section.claim(
     "loss-quiet",
     "across the papers",
     "The test loss itself seldom cries wolf.",
-    Part("networks that never generalise and whose test loss goes as far", _each("wolf", "test loss"), at_most(0.1),
-         percent, every=True),
+    Part("networks that never generalise and whose test loss goes as far since step 0", _each("wolf", "test loss"),
+         at_most(0.1), percent, every=True),
     on=ALL,
     whose="ours",
 )  # fmt: skip
@@ -265,7 +288,7 @@ section.claim(
     "norm-wolf",
     "across the papers",
     "The weight norm cries wolf: decay moves it whether there is something to understand or not.",
-    Part("random tables whose norm goes as far, median over families",
+    Part("random tables whose norm goes as far since step 0, median over families",
          lambda *d: float(median(_each("wolf_random", "weight norm")(*d))), at_least(0.5), percent),
     on=ALL,
     whose="ours",

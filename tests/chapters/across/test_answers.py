@@ -39,6 +39,12 @@ def test_a_measure_that_moves_first_and_only_where_it_should_leads_and_is_quiet(
     assert answers.of(found, "lead", "test loss") == 0
 
 
+def test_a_measure_that_has_moved_before_the_training_set_is_learnt_is_first():
+    found = answers.answers(made(lambda done, draw: (np.isfinite(done) & (STEPS >= 50)).astype(float)))
+    assert answers.of(found, "lead", "IPR") > 0.8 and answers.of(found, "wolf", "IPR") == 0
+    assert answers.of(found, "lead_after", "IPR") == -1  # the way from t_train on misses it
+
+
 def test_a_measure_that_follows_the_clock_leads_and_cries_wolf():
     found = answers.answers(made(lambda done, draw: np.broadcast_to(STEPS / 1000, (RUNS, len(STEPS)))))
     assert answers.of(found, "lead", "IPR") > 0.1
