@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import Parameter, Signature
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
+from grokbook.chapters.across import CHAPTER, Settings
 from grokbook.chapters.across import measures as measures  # all families and measures
 from grokbook.chapters.across.watched import WATCHED
 from grokbook.chapters.across.zoo import FAMILIES
-from grokbook.claims import Part, at_least, at_most, between
+from grokbook.chapters.gu.theory import covered_fraction
+from grokbook.chapters.liu.theory import grokking_rate
+from grokbook.claims import Part, at_least, at_most
 from grokbook.curves import at, first, last, median, spearman
+from grokbook.tasks import AdditionTask
+from grokbook.train.experiment import Run
 from grokbook.words import percent
 
 section = Section("answers")
@@ -131,36 +137,42 @@ def answers(record: xr.Dataset) -> xr.Dataset:
     )
 
 
-@section.study
-def decoder_answers(decoder: xr.Dataset) -> xr.Dataset:
-    """Of Power's decoder."""
-    return answers(decoder)
+def predictors(runs: Sequence[Run]) -> dict[str, Array]:
+    """What is known of each run before it is trained, (run,) each; nan where it has no meaning.
+
+    The share of the table that is shown (over a critical share it would rank alike), Gu's coverage at a distance of 1
+    (theorem 3.12), and Liu's grokking rate (below eq. 9).
+    """
+    found = np.full((3, len(runs)), np.nan)
+    for place, run in enumerate(runs):
+        mask = run.task.in_train(run.seed)
+        side = round(len(mask) ** 0.5)
+        found[0, place] = mask.mean()
+        if side**2 == len(mask) and run.task.table()[0].shape[1] == 2:
+            found[1, place] = covered_fraction(mask.reshape(side, side), 2)
+        if isinstance(run.task, AdditionTask):
+            found[2, place] = grokking_rate(run.task.train_pairs(run.seed), run.task.p)
+    return dict(zip(("share shown", "coverage", "grokking rate"), found, strict=True))
 
 
-@section.study
-def toy_answers(toy: xr.Dataset) -> xr.Dataset:
-    """Of Liu's toy."""
-    return answers(toy)
+def _study(family: str) -> Callable[..., xr.Dataset]:
+    """The study of a family: its answers, and how data alone rank the times to come."""
+
+    def study(s: Settings, **records: xr.Dataset) -> xr.Dataset:
+        found, done = answers(records[family]), Times(records[family]).done
+        runs = CHAPTER.experiments[family](s).runs
+        known = predictors(runs) if len(runs) == len(done) else {}
+        ranks = [correlation(values, done) for values in known.values()]
+        return found.assign_coords(predictor=list(known)).assign(data=(("predictor", "value"), ranks))
+
+    study.__name__ = f"{family}_answers"
+    given = [Parameter(name, Parameter.KEYWORD_ONLY) for name in ("s", family)]
+    study.__signature__ = Signature(given)  # type: ignore[attr-defined]
+    return section.study(study)
 
 
-@section.study
-def mlp_answers(mlp: xr.Dataset) -> xr.Dataset:
-    """Of Gromov's perceptron."""
-    return answers(mlp)
-
-
-@section.study
-def transformer_answers(transformer: xr.Dataset) -> xr.Dataset:
-    """Of Gu's transformer."""
-    return answers(transformer)
-
-
-@section.study
-def surrogate_answers(surrogate: xr.Dataset) -> xr.Dataset:
-    """Of the ResNet's surrogate."""
-    return answers(surrogate)
-
-
+for _family in FAMILIES:
+    _study(_family)
 ALL = tuple(f"{family}_answers" for family in FAMILIES)
 
 
@@ -301,13 +313,3 @@ section.claim(
     on=ALL,
     whose="ours",
 )
-section.claim(
-    "half",
-    "across the papers",
-    "About half of the zoo never generalises, so that there is something to be wrong about.",
-    Part("share of the networks that learn their training set only",
-         lambda *d: [one.attrs["never"] / (one.attrs["never"] + one.attrs["groks"]) for one in d],
-         between(0.3, 0.7), percent, every=True),
-    on=ALL,
-    whose="ours",
-)  # fmt: skip
