@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -288,8 +288,9 @@ def _check_train_size(size: int, rows: int) -> None:
         )
 
 
+@cache
 def group_table(group: str) -> NDArray[np.int64]:
-    """The table of products of a group: (n, n), the entry (a, b) the index of a b.
+    """The table of products of a group: (n, n), the entry (a, b) the index of a b; read-only.
 
     Args:
         group: "S2" to "S5" are permutations, in lexicographic order and composed so that (a b)(x) = a(b(x)); "Z" and a
@@ -301,9 +302,12 @@ def group_table(group: str) -> NDArray[np.int64]:
     name = re.fullmatch(r"([SZ])([1-9]\d{0,2})", str(group))
     kind, number = (name[1], int(name[2])) if name else ("", 0)
     if kind == "Z":
-        return np.add.outer(np.arange(number), np.arange(number)) % number
-    if kind == "S" and 2 <= number <= 5:
+        table = np.add.outer(np.arange(number), np.arange(number)) % number
+    elif kind == "S" and 2 <= number <= 5:
         elements = list(itertools.permutations(range(number)))
         where = {element: k for k, element in enumerate(elements)}
-        return np.array([[where[tuple(a[x] for x in b)] for b in elements] for a in elements])
-    raise ValueError(f"group must be S2 to S5 or Z followed by a number up to 999, such as 'S3' or 'Z6', got {group!r}")
+        table = np.array([[where[tuple(a[x] for x in b)] for b in elements] for a in elements])
+    else:
+        raise ValueError(f"group must be S2 to S5 or Z followed by a number up to 999, as 'S3' or 'Z6', got {group!r}")
+    table.flags.writeable = False
+    return table
