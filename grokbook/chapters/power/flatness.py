@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.measured import split_sharpness
+from grokbook.chapters.power.measures import split_sharpness
 from grokbook.chapters.power.training import ADAMW, GRID, run
 from grokbook.claims import Part, at_most, between
 from grokbook.curves import at, spearman

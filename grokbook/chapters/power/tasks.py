@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.chapters.power import measured as measured  # what the engine may be asked to log of these tasks
 from grokbook.chapters.power.theory import operations
 from grokbook.tasks import group_table
 

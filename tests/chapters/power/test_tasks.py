@@ -8,7 +8,7 @@ from grokbook.chapters.power.tasks import OperationTask, of
 from grokbook.chapters.power.theory import partner_share
 from grokbook.models.decoder import Decoder, sinusoids
 from grokbook.optim import WarmAdamW
-from grokbook.train import engine
+from grokbook.train import engine, monitor
 from grokbook.train.batches import epoch_order
 from grokbook.train.experiment import Experiment, Run, Schedule
 from tests import textbook_decoder as textbook
@@ -88,7 +88,7 @@ def test_minibatches_with_a_short_last_one_train_as_a_textbook_loop(outliers):
 
 def alone(task, answered):
     """What is logged of a net that answers some rows (rows,) and no others."""
-    from grokbook.train.monitor import MEASURES
+    monitor.of_chapter("power/test")
 
     class Now:
         pass
@@ -96,7 +96,7 @@ def alone(task, answered):
     now = Now()
     now.task, now.in_train = task, task.in_train(0)[None]
     now.correct = lambda: answered[None]
-    return {name: values[0] for name, values in MEASURES["accuracy_alone"](now).items()}
+    return {name: values[0] for name, values in monitor.numbers(["accuracy_alone"], now).items()}
 
 
 def test_a_net_that_knows_mirrors_alone_answers_no_row_without_a_trained_mirror():
@@ -119,7 +119,7 @@ def test_a_net_that_knows_every_symmetry_answers_no_row_without_a_trained_partne
 
 
 def test_sharpness_is_kept_for_every_member(tmp_path):
-    from grokbook.chapters.power.measured import SUBSPACES, split_sharpness
+    from grokbook.chapters.power.measures import SUBSPACES, split_sharpness
 
     runs = tuple(
         Run(of("x.y", 97, "S3", 0.6), Decoder(6, 8, 1, 2), WarmAdamW(0.01, 0.0), 20, seed, "cross_entropy")

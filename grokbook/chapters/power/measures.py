@@ -1,4 +1,4 @@
-"""What this chapter's trainings log besides losses and accuracies; imported with the tasks that can be asked for it."""
+"""What the chapter's trainings log besides losses and accuracies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness, sharpness
 from grokbook.lazy import torch
-from grokbook.train.monitor import MEASURES, Measured, Numbers
+from grokbook.train.monitor import Measured, Numbers, register
 
 EPSILON, DIMENSIONS, SUBSPACES, ITERATIONS = 1e-3, 10, 5, 10  # as released; the subspaces are ours
 
@@ -69,6 +69,5 @@ def split_sharpness(kept: NDArray[Any]) -> dict[str, NDArray[Any]]:
     }
 
 
-MEASURES["accuracy_alone"] = _accuracy_alone
-MEASURES["true_train_accuracy"] = _true_accuracy
-MEASURES["sharpness"] = _sharpness  # (M, 2 + 2 * SUBSPACES): for ``Experiment.keep`` only
+register(accuracy_alone=_accuracy_alone, true_train_accuracy=_true_accuracy)
+register(sharpness=_sharpness)  # (M, 2 + 2 * SUBSPACES): for ``Experiment.keep`` only
