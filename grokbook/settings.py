@@ -25,18 +25,21 @@ class Range:
     allows: Callable[[Any], bool]
 
 
+LARGEST = 10**9  # of whole numbers: beyond, lists of so many runs, or of steps, are never made
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def whole(least: int, most: int | None = None) -> Range:
+def whole(least: int, most: int = LARGEST) -> Range:
     """Whole numbers from ``least`` to ``most``."""
 
     def allows(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= (most or value)
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
     return Range(
-        f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}", allows
+        f"a whole number of at least {least}" if most == LARGEST else f"a whole number from {least} to {most}", allows
     )
 
 
@@ -64,7 +67,7 @@ POSITIVE = Range("a number above 0", lambda value: _is_number(value) and value >
 NOT_NEGATIVE = Range("a number of at least 0", lambda value: _is_number(value) and value >= 0)
 
 Steps = Annotated[int, whole(1)]
-Seeds = Annotated[int, whole(1)]
+Seeds = Annotated[int, whole(1, 1000)]
 Width = Annotated[int, whole(1)]
 Share = Annotated[float, SHARE]
 Shares = Annotated[tuple[float, ...], several(SHARE)]

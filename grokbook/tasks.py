@@ -23,7 +23,7 @@ class ModularTask:
     """Learn f(n, m) mod p from a random share of its table.
 
     Args:
-        p: modulus, at least 2, prime or not.
+        p: modulus, from 2 to 5000, prime or not.
         f: an expression in ``n`` and ``m``, such as ``"n + m"`` or ``"n**2 + m**2 + n*m"``.
         train_fraction: share alpha of the p**2 ordered pairs that is trained on, strictly between 0 and 1.
 
@@ -37,8 +37,8 @@ class ModularTask:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if self.p < 2:
-            raise ValueError(f"p = {self.p}: the modulus must be a whole number of at least 2")
+        if not 2 <= self.p <= 5000:  # of a table that is made whole
+            raise ValueError(f"p = {self.p}: the modulus must be a whole number from 2 to 5000")
         if not 0 < self.train_fraction < 1:
             raise ValueError(f"train_fraction = {self.train_fraction}: it must lie strictly between 0 and 1")
         if not 0 < self.train_size < self.p**2:
@@ -82,7 +82,7 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
                 return np.arange(p)[:, None]
             case ast.Name("m"):
                 return np.arange(p)[None, :]
-            case ast.Constant(int(number)):
+            case ast.Constant(int(number)) if not isinstance(number, bool):
                 return number % p
             case ast.UnaryOp(ast.USub(), operand):
                 return -value(operand) % p

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from grokbook import chapters, settings
 from grokbook.chapters.gromov import CHAPTER, Settings
 from grokbook.page import NotTrained, size_of
 from grokbook.train import records
@@ -65,6 +67,15 @@ def test_a_setting_out_of_its_range_is_refused_in_one_line(wrong, words):
 def test_a_keyword_of_an_experiment_out_of_its_range_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         CHAPTER.experiments["learning_curves"](HOME, **wrong)
+
+
+def test_every_keyword_of_every_experiment_says_its_range():
+    for chapter in filter(None, chapters.chapters().values()):
+        for declared in (chapter.settings, *(recipe.make for recipe in chapter.experiments.values())):
+            annotated = get_type_hints(declared, include_extras=True)
+            for name in settings.keywords(declared):
+                ranges = [one for one in get_args(annotated[name])[1:] if isinstance(one, settings.Range)]
+                assert ranges, f"{chapter.name}: {name} of {declared.__name__}"
 
 
 def test_what_a_study_needs_is_what_its_arguments_are_called():

@@ -492,3 +492,20 @@ def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
         [sys.executable, str(script)], env={**os.environ, **known}, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 1 and "unguarded.py belong under if __name__" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"optimizer": SGD(-0.1)}, {"optimizer": SGD(float("nan"))}, {"seed": -1}, {"seed": 2**63}]
+)
+def test_a_run_that_nothing_can_be_trained_with_is_refused_before_it_is(wrong):
+    with pytest.raises(ValueError, match="is needed"):
+        dataclasses.replace(tiny().runs[0], **wrong)
+
+
+def test_weights_that_memory_does_not_hold_are_refused_before_they_are_made():
+    from grokbook.models.decoder import Decoder
+
+    small = dataclasses.replace(tiny(), runs=(dataclasses.replace(tiny().runs[0], model=Decoder(7, 20_000, 2, 4)),))
+    with pytest.raises(ValueError, match="side by side need about"):
+        runner.check_memory(small, 1, 64 * 2**30)
+    runner.check_memory(tiny(), 1, 2**30)

@@ -54,6 +54,12 @@ class Run:
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ValueError(f"steps = {self.steps}: at least 1 is needed")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed = {self.seed}: a whole number of at least 0 is needed")
+        for part in (self.optimizer, *self.optimizer.groups):
+            for name, value in vars(part).items():
+                if isinstance(value, int | float) and not 0 <= value < float("inf"):
+                    raise ValueError(f"{name} = {value}: a finite number of at least 0 is needed")
         if self.loss not in LOSSES:
             raise ValueError(f"loss = {self.loss!r}: choose one of {', '.join(LOSSES)}")
         if self.batch_size is not None and not 1 <= self.batch_size <= self.task.train_size:

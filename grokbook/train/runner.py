@@ -23,7 +23,7 @@ import xarray as xr
 
 from grokbook import session
 from grokbook.train import records
-from grokbook.train.contract import optional
+from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment
 from grokbook.train.progress import Progress, cost_of, part_of
 from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, alone, cluster, cores, settle, turn
@@ -31,6 +31,7 @@ from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed,
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
 COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
+COPIES_OF_WEIGHTS = 6  # the weights, their gradient, two moments, and what is drawn and stacked at the start
 TOO_LARGE = ("OutOfMemoryError", "MemoryError")  # what an error says that a smaller stack may not
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
@@ -170,7 +171,7 @@ def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
 
 
 def check_memory(experiment: Experiment, block: int, there: int) -> None:
-    """Refuse what would not fit into so many bytes, before anything is allocated: an estimate, of activations alone.
+    """Refuse what would not fit into so many bytes, before anything is allocated: an estimate.
 
     Raises:
         ValueError: one line with what is needed, and what there is.
@@ -178,12 +179,23 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
     for place in experiment.shards(block):
         run = experiment.runs[place[0]]
         samples = run.batch_size or run.task.train_size
-        need = 4 * COPIES_IN_STEP * len(place) * samples * optional(run.model, "floats_per_sample")
+        floats = optional(run.model, "floats_per_sample")
+        need = 4 * COPIES_IN_STEP * len(place) * samples * floats
+        if 4 * COPIES_OF_WEIGHTS * len(place) * floats**2 > there:  # what lies between layers squared is not fewer
+            need += 4 * COPIES_OF_WEIGHTS * len(place) * _weights(run.model)
         if need > there:
             raise ValueError(
                 f"{experiment.name}: {len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
                 f"{samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
             )
+
+
+def _weights(model: Model) -> int:
+    """Of one member, counted without making them."""
+    from grokbook.lazy import torch
+
+    with torch.device("meta"):
+        return sum(value.numel() for value in model.init(torch.Generator()).values())
 
 
 def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:

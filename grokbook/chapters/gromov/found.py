@@ -16,7 +16,7 @@ from grokbook.claims import Part, above, at_least, at_most, below, between, exac
 from grokbook.curves import last
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import AdamW, Optimizer
-from grokbook.settings import Width
+from grokbook.settings import Rate, Share, Width
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import select
@@ -26,7 +26,7 @@ section = Section("found")
 
 
 @section.experiment(quick={"lr": 1e6})
-def formation(s: Settings, *, lr: float = 1e5, frames: Width = 22) -> Experiment:
+def formation(s: Settings, *, lr: Rate = 1e5, frames: Width = 22) -> Experiment:
     """The slider of Fig. 2 over time: seed 0 of ``learning_curves`` again, looked at more often."""
     task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "input_mean_field")
     return Experiment(
@@ -40,7 +40,7 @@ def formation(s: Settings, *, lr: float = 1e5, frames: Width = 22) -> Experiment
 
 
 @section.experiment()
-def adamw_curves(s: Settings, *, train_fraction: float = 0.5) -> Experiment:
+def adamw_curves(s: Settings, *, train_fraction: Share = 0.5) -> Experiment:
     """Figs 3 and 6: modular addition under AdamW."""
     task, model = ModularTask(s.p, "n + m", train_fraction), TwoLayerMLP(s.p, s.width, "standard")
     return Experiment(
@@ -54,7 +54,7 @@ def adamw_curves(s: Settings, *, train_fraction: float = 0.5) -> Experiment:
 
 
 @section.experiment()
-def phase_controls(s: Settings, *, train_fraction: float = 0.5) -> Experiment:
+def phase_controls(s: Settings, *, train_fraction: Share = 0.5) -> Experiment:
     """Is it AdamW that sharpens the phases of Fig. 3? The same with weight decay off, and in the printed scaling."""
     task = ModularTask(s.p, "n + m", train_fraction)
     conditions: tuple[tuple[str, str, Optimizer], ...] = (

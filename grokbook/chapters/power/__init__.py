@@ -8,11 +8,11 @@ from typing import Annotated
 from grokbook import settings
 from grokbook.chapter import Chapter
 from grokbook.models.decoder import Decoder
-from grokbook.settings import Range, Seeds, Share, Steps, Width, choice
+from grokbook.settings import Range, Seeds, Share, Steps, Width, choice, whole
 
 PRIME = Range(  # division needs one, and halves of both sets need more rows than 3 * 2
-    "a prime number of at least 5",
-    lambda value: type(value) is int and value >= 5 and all(value % k for k in range(2, int(value**0.5) + 1)),
+    "a prime number from 5 to 997",
+    lambda value: type(value) is int and 5 <= value <= 997 and all(value % k for k in range(2, int(value**0.5) + 1)),
 )
 
 
@@ -23,7 +23,7 @@ class Settings(settings.Settings):
     p: Annotated[int, PRIME] = 97
     group: Annotated[str, choice("S5", "S4", "S3")] = "S5"
     d_model: Width = 128
-    layers: Width = 2
+    layers: Annotated[int, whole(1, 100)] = 2
     heads: Width = 4
     train_fraction: Share = 0.5
     seeds: Seeds = 3

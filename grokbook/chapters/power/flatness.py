@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -12,17 +14,18 @@ from grokbook.chapters.power.measures import split_sharpness
 from grokbook.chapters.power.training import ADAMW, GRID, run
 from grokbook.claims import Part, at_most, between
 from grokbook.curves import at, spearman
-from grokbook.settings import Seeds
+from grokbook.settings import Seeds, several, whole
 from grokbook.train.experiment import Experiment
 
 section = Section("flatness")
+Times = Annotated[tuple[int, ...], several(whole(1))]
 HIGH = 0.9  # held-out accuracy from which on a network counts as having generalised
 
 
 @section.experiment(smaller=[{"seeds": 8}], quick={"seeds": 4, "at": (50, 100)})
-def sharp_or_flat(s: Settings, *, seeds: Seeds = 20, at: tuple[int, ...] = (6_500, 8_000, 10_000)) -> Experiment:
+def sharp_or_flat(s: Settings, *, seeds: Seeds = 20, at: Times = (6_500, 8_000, 10_000)) -> Experiment:
     """Fig. 7: twenty seeds on half of S5, with the sharpness of each at three times; one of them is looked at."""
-    runs = (run(s, "x.y", s.train_fraction, ADAMW, at[-1], seed, "decay 1") for seed in range(seeds))
+    runs = (run(s, "x.y", s.train_fraction, ADAMW, max(at), seed, "decay 1") for seed in range(seeds))
     return Experiment("power/sharp_or_flat", tuple(runs), GRID, snapshots=at, keep=("sharpness",))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -14,13 +15,14 @@ from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partne
 from grokbook.chapters.power.training import ADAMW, AT_99, GRID, run
 from grokbook.claims import Part, above, at_least, at_most, between
 from grokbook.curves import at, best, median, smallest, sweep, t_train
-from grokbook.settings import Shares
+from grokbook.settings import Shares, choice, several
 from grokbook.train.experiment import Experiment
 from grokbook.words import percent
 
 section = Section("operations")
 
 OPERATIONS = (*MODULAR, *OF_GROUPS)
+Names = Annotated[tuple[str, ...], several(choice(*OPERATIONS))]
 COMMUTATIVE = ("x+y", "x*y", "x^2+y^2", "x^2+xy+y^2")
 NEVER, MIXED = "x^3+xy^2+y", "x/y if y odd, else x-y"
 
@@ -30,7 +32,7 @@ NEVER, MIXED = "x^3+xy^2+y", "x/y if y odd, else x-y"
     quick={"names": ("x+y", "x-y", NEVER), "fractions": (0.5, 0.8), "steps": 200},
 )
 def operations(
-    s: Settings, *, fractions: Shares = (0.2, 0.35, 0.5, 0.7, 0.95), names: tuple[str, ...] = OPERATIONS
+    s: Settings, *, fractions: Shares = (0.2, 0.35, 0.5, 0.7, 0.95), names: Names = OPERATIONS
 ) -> Experiment:
     """Fig. 2, right: AdamW on every operation and five shares; a run ends when it has generalised."""
     runs = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -12,11 +14,12 @@ from grokbook.chapters.power.tasks import of
 from grokbook.chapters.power.training import ADAMW, GRID, run
 from grokbook.claims import Part, at_least, at_most, between
 from grokbook.curves import best, last, median, smallest, sweep, t_train
-from grokbook.settings import Shares
+from grokbook.settings import Shares, several, whole
 from grokbook.train.experiment import Experiment
 from grokbook.words import percent
 
 section = Section("outliers")
+Counts = Annotated[tuple[int, ...], several(whole(0))]
 COUNTS = (0, 10, 100, 1000, 2000, 3000)
 
 
@@ -24,9 +27,7 @@ COUNTS = (0, 10, 100, 1000, 2000, 3000)
     smaller=[{"seeds": 1, "steps": 10_000, "correct": (0.5, 0.6, 0.7), "counts": (0, 1000, 3000)}],
     quick={"correct": (0.7,), "counts": (0, 3), "steps": 100},
 )
-def outliers(
-    s: Settings, *, correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79), counts: tuple[int, ...] = COUNTS
-) -> Experiment:
+def outliers(s: Settings, *, correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79), counts: Counts = COUNTS) -> Experiment:
     """Fig. 6: products of S5 from a share of correct answers and so many wrong ones; all runs have the same length."""
     rows = len(of("x.y", s.p, s.group, 0.5).table()[1])
     runs = (

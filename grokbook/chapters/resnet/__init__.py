@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from grokbook import settings
 from grokbook.chapter import Chapter
-from grokbook.settings import NOT_NEGATIVE, POSITIVE, Seeds, Share, choice, whole
+from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Seeds, Share, choice, whole
+
+FILE = Range("the path of a file, or nothing,", lambda path: not path or Path(path).is_file())
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Settings(settings.Settings):
     weight_decay: Annotated[float, NOT_NEGATIVE] = 1e-4
     epochs: Annotated[int, whole(1)] = 4000
     seeds: Seeds = 2
-    weights: str = ""
+    weights: Annotated[str, FILE] = ""
 
     @property
     def train_size(self) -> int:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from grokbook import settings
+from grokbook.settings import Rate, several, whole
 
 
-def check(values: dict[str, Any]) -> None:
+class Declared:
+    """The parameters cell's, with their ranges."""
+
+    workers: Annotated[list[int], several(whole(1))]
+    gpu_tflops: Rate
+    launch_ms: Rate
+
+
+def check(values: Mapping[str, Any]) -> None:
     """Refuse what no plan can be made for.
 
     Raises:
         ValueError: a value out of range.
     """
-    if not values["workers"] or any(count < 1 for count in values["workers"]):
-        raise ValueError(f"workers = {values['workers']}: numbers of GPUs, each at least 1, are needed")
-    for name in ("gpu_tflops", "launch_ms"):
-        if not values[name] > 0:
-            raise ValueError(f"{name} = {values[name]}: it must be above 0")
+    settings.check(Declared, values)

@@ -59,6 +59,13 @@ def test_parameters_out_of_range_are_refused(given):
         book.plan("scale", given, book.Settings())
 
 
+def test_the_page_itself_refuses_them(root):
+    (code,) = (text for one in book.notebooks.read(root / "book" / "scale.ipynb")["cells"]
+               if "check(" in (text := "".join(one["source"])))  # fmt: skip
+    with pytest.raises(ValueError, match="gpu_tflops = -1"):
+        exec(code, {"workers": [1], "gpu_tflops": -1, "launch_ms": 0.1})
+
+
 def test_on_cores_an_experiment_takes_as_long_as_its_record_did():
     everything = planning.experiments()
     trained = everything["gromov/adamw_curves"]
