@@ -107,6 +107,7 @@ def test_members_leave_and_a_training_is_resumed_under_capture_as_without(tmp_pa
     plain = engine.train(whole, dtype="float64")
     assert len(set(plain.stopped_at.values.tolist())) > 1
     on_a_gpu(monkeypatch)
+    monkeypatch.setattr(engine, "wants_graph", lambda state: not state.eager)
     record = engine.train(whole, dtype="float64")
     for name in ("train_loss", "test_accuracy", "stopped_at"):
         np.testing.assert_allclose(record[name], plain[name], rtol=1e-7)
@@ -119,6 +120,18 @@ def test_members_leave_and_a_training_is_resumed_under_capture_as_without(tmp_pa
         half.state.update()
         again.state.update()
     assert all(torch.equal(value, again.state.params[key]) for key, value in half.state.params.items())
+
+
+def test_a_stack_is_captured_anew_when_a_quarter_has_left_and_not_for_every_member(monkeypatch):
+    whole = Experiment("test/many", runs_of("toy", 12, 40), Schedule(log=2, every=1))
+    half = float(engine.train(whole).train_loss.sel(step=20).median())
+    left = dataclasses.replace(whole, stop=Stop("train_loss", half))  # at once, or once it has grown
+    plain, captured = engine.train(left, dtype="float64"), on_a_gpu(monkeypatch)
+    monkeypatch.setattr(engine, "wants_graph", lambda state: not state.eager)
+    record = engine.train(left, dtype="float64")
+    np.testing.assert_array_equal(record.stopped_at, plain.stopped_at)
+    np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-7)
+    assert len(captured) < len(set(plain.stopped_at.values.tolist()))
 
 
 @pytest.mark.parametrize("at", [0, 3], ids=["while warming up", "while capturing"])

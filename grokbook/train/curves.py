@@ -31,21 +31,23 @@ class Curves:
     def __post_init__(self) -> None:
         self.due = frozenset(self.steps.tolist())
 
-    def write(self, state: State, numbers: dict[str, NDArray[np.float64]]) -> None:
-        """Note ``numbers`` (each (M,)) at the state's step."""
+    def write(self, state: State, numbers: dict[str, NDArray[np.float64]], positions: Sequence[int]) -> None:
+        """Note ``numbers`` (each (M,)) of the members at some positions, at the state's step."""
         column = int(np.searchsorted(self.steps, state.step))
         for name, value in numbers.items():
             table = self.values.setdefault(name, np.full((self.members, len(self.steps)), np.nan))
-            table[state.members, column] = value
+            table[np.array(state.members)[positions], column] = value[positions]
 
-    def watch(self, state: State, numbers: dict[str, NDArray[np.float64]], watch: Watch) -> set[int]:
-        """Note who has reached which threshold by now; positions of the members that have reached all."""
+    def watch(
+        self, state: State, numbers: dict[str, NDArray[np.float64]], watch: Watch, positions: Sequence[int]
+    ) -> set[int]:
+        """Note who has reached which threshold by now; positions of the members, of some, that have reached all."""
         for name, threshold in watch.thresholds:
             table = self.reached.setdefault(name, np.full(self.members, np.nan))
             first = np.isnan(table[state.members]) & (numbers[name] >= threshold)
             table[np.array(state.members)[first]] = state.step
         times = np.stack([self.reached[name][state.members] for name, _ in watch.thresholds])
-        return set(np.flatnonzero(np.isfinite(times).all(0)).tolist())
+        return set(np.flatnonzero(np.isfinite(times).all(0)).tolist()) & set(positions)
 
     def snapshot(self, state: State, positions: Sequence[int], number: int, keep: Sequence[str]) -> None:
         """Keep arrays of some members as snapshot ``number``."""

@@ -25,7 +25,7 @@ from grokbook.train.contract import optional
 from grokbook.train.curves import Curves
 from grokbook.train.experiment import Experiment
 from grokbook.train.monitor import of_chapter
-from grokbook.train.state import State
+from grokbook.train.state import State, wants_graph
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,6 +52,7 @@ class Training:
     seconds: float = 0.0  # spent before this process took over
     resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
     places: list[dict[str, str]] = field(default_factory=list)  # device, machine and libraries of each that took part
+    idle: set[int] = field(default_factory=set)  # positions of members that have left and still take steps
 
     @classmethod
     def start(
@@ -80,7 +81,7 @@ class Training:
     def evaluate(self) -> dict[str, float]:
         """Measure, keep snapshots, let members leave; the mean of losses and accuracies, for a progress line."""
         state, curves, experiment = self.state, self.curves, self.experiment
-        everyone = range(len(state.members))
+        everyone = self.training()
         self.evaluated = state.step
         if state.step in experiment.snapshots:
             curves.snapshot(state, everyone, experiment.snapshots.index(state.step), experiment.keep)
@@ -90,12 +91,12 @@ class Training:
         leaving: set[int] = set()
         if state.step in curves.due:
             numbers = state.measure(experiment.measures)
-            curves.write(state, numbers)
-            leaving = self._leaving(numbers)
+            curves.write(state, numbers, everyone)
+            leaving = self._leaving(numbers, everyone)
         elif watch:
             numbers = state.glance(watch, experiment.measures)
         if watch:
-            arrived = curves.watch(state, numbers, watch)
+            arrived = curves.watch(state, numbers, watch, everyone)
             leaving |= arrived if watch.leave else set()
         if state.step == self.last:
             leaving = set(everyone)
@@ -103,22 +104,36 @@ class Training:
             if -1 in experiment.snapshots:
                 curves.snapshot(state, sorted(leaving), experiment.snapshots.index(-1), experiment.keep)
             curves.stopped_at.update({state.members[i]: state.step for i in leaving})
-            state.keep([i for i in everyone if i not in leaving])
-        return {name: float(np.mean(numbers[name])) for name in CURVES if name in numbers}
+            self.idle |= leaving
+            # A stack of another size is captured anew, which takes as long as many steps: not for every member.
+            if not wants_graph(state) or 4 * len(self.idle) >= len(state.members):
+                self.drop()
+        return {name: float(np.mean(numbers[name][everyone])) for name in CURVES if name in numbers}
 
-    def _leaving(self, numbers: dict[str, NDArray[np.float64]]) -> set[int]:
+    def training(self) -> list[int]:
+        """Positions of the members that have not left."""
+        return [i for i in range(len(self.state.members)) if i not in self.idle]
+
+    def drop(self) -> None:
+        """Go on without the members that have left."""
+        if self.idle:
+            self.state.keep(self.training())
+            self.idle = set()
+
+    def _leaving(self, numbers: dict[str, NDArray[np.float64]], everyone: list[int]) -> set[int]:
         """Positions of members that met the stop criterion or whose loss is no longer finite."""
-        lost = set(np.flatnonzero(~np.isfinite(numbers["train_loss"])).tolist())
+        lost = set(np.flatnonzero(~np.isfinite(numbers["train_loss"])).tolist()) & set(everyone)
         self.curves.diverged.update({self.state.members[i]: self.state.step for i in lost})
         stop = self.experiment.stop
         if stop is None:
             return lost
         here = np.array(self.state.members)
         self.streak[here] = np.where(numbers[stop.measure] >= stop.threshold, self.streak[here] + 1, 0)
-        return lost | set(np.flatnonzero(self.streak[here] >= stop.evaluations).tolist())
+        return lost | set(np.flatnonzero(self.streak[here] >= stop.evaluations).tolist()) & set(everyone)
 
     def save(self, path: Path, seconds: float) -> None:
         """Write all that is needed to go on, whole or not at all; the checkpoint before it stays beside it."""
+        self.drop()
         state, curves = self.state, self.curves
         content = {
             "hash": self.experiment.hash,
@@ -254,7 +269,7 @@ def train(
                     break
             now = time.monotonic()
             if report and now - reported >= REPORT_SECONDS:
-                report(training.state.step, {**numbers, "members": len(training.state.members)})
+                report(training.state.step, {**numbers, "members": len(training.training())})
                 reported = now
             patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
             if checkpoint and (now - saved >= patience or stop()):
