@@ -74,3 +74,13 @@ def test_what_was_trained_comes_back_in_pieces_and_is_gone_on_with(packed, tmp_p
 def test_wrong_words_are_refused_in_one_line(words):
     done = subprocess.run(["sh", str(ROOT / "tools" / "gpu.sh"), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_the_queue_is_worked_through_and_its_records_come_back(packed, tmp_path):
+    small = {"p": 7, "width": 8, "gd_steps": 20, "seeds": 1}
+    entry = {"experiment": "gromov/learning_curves", "parameters": small, "why": "tried", "priority": 1}
+    (packed / "results" / "queue.json").write_text(json.dumps([entry]))
+    files, log = leg(packed, "C", tmp_path / "out")
+    assert "back.tgz.aa" in files and "1 records finished, 0 failed, 0 left" in log, log
+    sh("-c", f"tar xzf {tmp_path}/out/back.tgz.aa -C {tmp_path}", cwd=tmp_path)
+    assert list((tmp_path / "results").rglob("learning_curves*.nc"))

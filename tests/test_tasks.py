@@ -31,7 +31,9 @@ def test_modular_function_does_not_overflow_at_a_large_modulus():
     assert modular_function("n**64", 9973)[9972, 0] == pow(9972, 64, 9973)
 
 
-@pytest.mark.parametrize("expression", ["x + 1", "n / m", "n**m", "__import__('os')", "n +", "n if m else 1", "1.5*n", "True"])
+@pytest.mark.parametrize(
+    "expression", ["x + 1", "n / m", "n**m", "__import__('os')", "n +", "n if m else 1", "1.5*n", "True"]
+)
 def test_modular_function_refuses_what_is_no_polynomial(expression):
     with pytest.raises(ValueError, match="understood"):
         modular_function(expression, 7)
