@@ -50,6 +50,9 @@ test: $(READY)
 
 serve: $(READY)
 	@[ -f _build/html/index.html ] || { echo 'make serve: no book yet; run: make book' >&2; exit 1; }
+	@$(VENV)/bin/python -c 'import http.server, os; \
+	    http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT") or 8000)), None)' 2>/dev/null \
+	    || { echo "make serve: port $${PORT:-8000} cannot be had; name another: make serve PORT=8001" >&2; exit 2; }
 	@echo "The book is at http://127.0.0.1:$${PORT:-8000}/ (Ctrl-C stops)"
 	@exec $(VENV)/bin/python -m http.server --bind 127.0.0.1 --directory _build/html "$${PORT:-8000}"
 
@@ -60,7 +63,8 @@ distclean: clean
 	rm -rf $(VENV) grokbook.egg-info
 
 # torch's CUDA libraries come with exact versions from torch itself, and only where there is a CUDA build: they are
-# left out here, as is the local "+cpu" mark, so that one list installs with either build.
+# left out here, as is the local "+cpu" mark, so that one list installs with either build. It has no hashes: pip would
+# then want those of the CUDA libraries too, and that they are listed, which the build without CUDA has no use for.
 pins:
 	uv pip compile --quiet --python-version 3.11 --no-annotate --no-header requirements.in \
 	    | sed 's/^\(torch==[0-9.]*\)+cpu/\1/' | grep -Ev '^(nvidia|cuda|triton)' > requirements.new

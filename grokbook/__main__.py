@@ -323,7 +323,8 @@ class Parser(argparse.ArgumentParser):
             unknown = message.removeprefix("unrecognized arguments: ").split()[0]
             known = [name for name in self._option_string_actions if name.startswith("--")]
             message = f"unknown argument {unknown}{parameters.suggest(unknown, known)}; options: {', '.join(known)}"
-        self.exit(2, f"{self.prog}: {message}\n")
+        one_line = message.replace("\n", "\\n")
+        self.exit(2, f"{self.prog}: {one_line}\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As usual, but an unknown option is reported by the command that does not know it."""
@@ -456,7 +457,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         arguments.do(arguments)
     except BadInput as error:
-        print(f"grokbook: {error}", file=sys.stderr)
+        print("grokbook:", str(error).replace("\n", "\\n"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on from its last checkpoint"
@@ -468,7 +469,7 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in WRITING:
             raise
-        print(f"grokbook: cannot write {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        print(f"grokbook: cannot read or write {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
         return 1
     except MemoryError as error:
         print(f"grokbook: there is not enough memory for this ({error or 'nothing is left'})", file=sys.stderr)

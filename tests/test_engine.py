@@ -1,4 +1,6 @@
 import dataclasses
+import hashlib
+import io
 import math
 import os
 from types import SimpleNamespace
@@ -265,6 +267,15 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, capsys, dam
     assert f"{path} is damaged" in capsys.readouterr().err
     engine.previous(path).write_bytes(damage(engine.previous(path).read_bytes()))
     assert engine.Training.load(path, whole, *CPU) is None
+
+
+def test_a_checkpoint_with_foreign_contents_is_a_damaged_one(tmp_path, capsys):
+    path = tmp_path / "part.checkpoint"
+    whole, buffer = two_checkpoints(path), io.BytesIO()
+    torch.save({"hash": whole.hash, "step": 7}, buffer)
+    path.write_bytes(hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
+    assert engine.Training.load(path, whole, *CPU).state.step == 1
+    assert f"{path} is damaged" in capsys.readouterr().err
 
 
 def test_a_process_killed_between_two_checkpoints_leaves_the_older_one(tmp_path):

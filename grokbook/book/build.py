@@ -141,11 +141,14 @@ def _quick(root: Path, chapter: str) -> dict[str, Any]:
     import yaml
 
     path = root / "book" / "quick.yaml"
-    scaled = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    for one in scaled:
-        if not (root / "book" / f"{one}.ipynb").exists():
-            raise BadInput(f'{path} names a chapter "{one}"{parameters.suggest(one, chapters(root))}')
-    return dict(scaled.get(chapter, {}))
+    try:
+        scaled = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        for one in scaled:
+            if not (root / "book" / f"{one}.ipynb").exists():
+                raise BadInput(f'{path} names a chapter "{one}"{parameters.suggest(one, chapters(root))}')
+        return dict(scaled.get(chapter, {}))
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        raise BadInput(f"{path} is not of the form `chapter: {{parameter: value}}`: {error}") from None
 
 
 def _stage(root: Path, stage: Path, only: str | None = None) -> None:
@@ -186,16 +189,14 @@ def _execute(
         progress=str(log.progress),
         turn=str(settings.build / "lock.training"),
     )
-    environment = (
-        THREADS
-        | handed.variable()
-        | {
-            "IPYTHONDIR": str(settings.build / "ipython"),  # not the reader's own start-up files
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # plots belong on the page
-            "PYTHONHASHSEED": "0",
-            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        }
-    )
+    environment = {
+        **THREADS,
+        **handed.variable(),
+        "IPYTHONDIR": str(settings.build / "ipython"),  # not the reader's own start-up files
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # plots belong on the page
+        "PYTHONHASHSEED": "0",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
     figures.mkdir(parents=True, exist_ok=True)
     (settings.build / "lock.training").touch()
     rounds = [[name for name in given if (name in SUMMARIES) == late] for late in (False, True)]
@@ -405,11 +406,8 @@ class RecordLog:
     def report(self, result: Path, note: str = "") -> None:
         """Where the result is, how long it took, which records it stands on."""
         entries = self.entries()
-        for source, verb in (
-            ("stored", "used as committed"),
-            ("cached", "used from the local cache"),
-            ("trained", "trained"),
-        ):
+        verbs = {"stored": "used as committed", "cached": "used from the local cache", "trained": "trained"}
+        for source, verb in verbs.items():
             names = [
                 f"{e['experiment']}{' (reduced)' if e['scale'] == 'reduced' else ''}"
                 for e in entries

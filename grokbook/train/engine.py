@@ -37,6 +37,11 @@ LATEST_CHECKPOINT_SECONDS = 55.0  # and if none comes, any step is
 REPORT_SECONDS = 1.0
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
 
+CONTENTS = {  # of a checkpoint
+    *("hash", "step", "members", "params", "slots", "values", "kept", "kept_at", "stopped_at", "diverged", "streak"),
+    *("evaluated", "seconds", "resumed", "places"),
+}
+
 Report = Callable[[int, dict[str, float]], None]
 
 
@@ -214,6 +219,8 @@ def _unpack(packed: bytes) -> dict[str, Any]:
     if hashlib.sha256(content).digest() != digest:
         raise ValueError("not what was written")
     found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    if not isinstance(found, dict) or not found.keys() >= CONTENTS:
+        raise ValueError("no checkpoint of ours")
     return found
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from grokbook.book import build as book
 from grokbook.book import notebooks
-from grokbook.book.build import BuildError, Settings
+from grokbook.book.build import BadInput, BuildError, Settings
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -76,6 +76,14 @@ def test_quick_scale_takes_its_parameters_from_quick_yaml_and_what_is_given_goes
     assert book.plan("small", {}, quick) == {"p": 5}
     assert book.plan("small", {"p": "11"}, quick) == {"p": 11}
     assert book.plan("small", {}, Settings(root=root)) == {}
+
+
+@pytest.mark.parametrize("text", ["small: !!python/name:os.system", "small: [", "small: 5", "5"])
+def test_a_quick_yaml_that_is_no_table_is_refused(small_book, text):
+    root = small_book("print(p)")
+    (root / "book" / "quick.yaml").write_text(text)
+    with pytest.raises(BadInput, match=r"quick\.yaml is not of the form"):
+        book.plan("small", {}, Settings(scale="quick", root=root))
 
 
 def test_a_failing_cell_stops_the_build_and_leaves_the_site_and_the_notebook_as_they_were(small_book):

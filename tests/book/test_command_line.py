@@ -61,6 +61,8 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["run", "gromov", "-p", "device=gpu"], ["'gpu'", "auto, cpu, cuda"]),
         (["book", "--fersh"], ["--fersh", 'did you mean "--fresh"?']),
         (["train", "gromov/learning_curves", "--workers", "0"], ["--workers", "'0'", "at least 1"]),
+        (["train", "gromov/learning\ncurves"], ["learning\\ncurves", "learning_curves"]),
+        (["bo\nok"], ["bo\\nok"]),
         (["verify", "liu/planes", "--reduced"], ["nothing stands in for liu/planes", "--reduced"]),
         (["train", "liu/ring", "--reduced", "-p", "seeds=1"], ["liu/ring", "settings of its own", "seeds=1"]),
     ],
@@ -96,7 +98,7 @@ def test_a_full_or_read_only_disk_is_one_line(number, monkeypatch, capsys):
     monkeypatch.setattr(book, "make_book", fail)
     assert command_line.main(["book"]) == 1
     told = capsys.readouterr().err
-    assert told == f"grokbook: cannot write some/file: {os.strerror(number)}\n"
+    assert told == f"grokbook: cannot read or write some/file: {os.strerror(number)}\n"
 
 
 def test_a_missing_package_of_the_book_is_one_line_with_what_to_install(monkeypatch, capsys):

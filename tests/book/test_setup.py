@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,20 @@ def pretend_ready(checkout: Path) -> Path:
     stamp = checkout / "venv" / ".ready"
     stamp.write_bytes(sums.stdout)
     return stamp
+
+
+def test_serving_on_a_taken_port_is_refused_in_one_line(checkout):
+    pretend_ready(checkout)
+    (checkout / "_build" / "html").mkdir(parents=True)
+    (checkout / "_build" / "html" / "index.html").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = ["make", "serve", "VENV=venv", f"PORT={port}"]
+        answer = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60)
+    told = [line for line in answer.stderr.splitlines() if not line.startswith("make:")]
+    assert answer.returncode and told == [f"make serve: port {port} cannot be had; name another: make serve PORT=8001"]
 
 
 def test_an_unsupported_python_is_refused_in_one_line(checkout):
