@@ -298,10 +298,10 @@ def long():
     return tiny("test/long", steps=6000, seeds=2, width=16)
 
 
-def test_a_training_killed_a_dozen_times_at_random_moments_gives_the_same_record_bit_for_bit():
-    command = [sys.executable, "-m", "tests.faults", "2", "12"]
+def test_no_number_changes_under_attack():
+    command = [sys.executable, "-m", "tests.faults", "--seconds", "15"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
-    assert done.returncode == 0 and "killed 12 times: the same record" in done.stdout, done.stderr
+    assert done.returncode == 0 and done.stdout.count(" 0 numbers changed") == 5, done.stdout + done.stderr
 
 
 ON_A_FULL_DISK = """
