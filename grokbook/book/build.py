@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grokbook import session
+from grokbook import session, words
 from grokbook.book import notebooks, parameters
 from grokbook.book.light import lighten
 from grokbook.book.parameters import BadInput
@@ -219,7 +219,7 @@ def _execute(
                     seconds, told = future.result()
                     for line in told:
                         print(f"  {line}", file=sys.stderr)
-                    print(f"  {futures[future]}: executed in {_duration(seconds)}", flush=True)
+                    print(f"  {futures[future]}: executed in {words.seconds(seconds)}", flush=True)
         except BrokenProcessPool:
             raise BuildError("a chapter's process was killed; most often the machine had no memory left") from None
         except BaseException:
@@ -414,12 +414,12 @@ class RecordLog:
                 if e["source"] == source
             ]
             if names:
-                print(f"  records {verb}: {len(names)} ({_list(names)})")
+                print(f"  records {verb}: {len(names)} ({words.listed(names, 12)})")
         reduced = [e["experiment"] for e in entries if e["scale"] == "reduced"]
-        print(f"  records at reduced settings: {len(reduced)}" + (f" ({_list(reduced)})" if reduced else ""))
+        print(f"  records at reduced settings: {len(reduced)}" + (f" ({words.listed(reduced, 12)})" if reduced else ""))
         if note:
             print(f"  {note}")
-        print(f"Done in {_duration(time.monotonic() - self.started)}: {result}", flush=True)
+        print(f"Done in {words.seconds(time.monotonic() - self.started)}: {result}", flush=True)
 
 
 @contextlib.contextmanager
@@ -438,12 +438,3 @@ def _building(settings: Settings, what: str) -> Iterator[RecordLog]:
         scale = "" if settings.scale == "full" else f" at {settings.scale} scale"
         print(f"Building {what}{scale}.", flush=True)
         yield RecordLog(build)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-
-
-def _list(names: list[str], most: int = 12) -> str:
-    """The names, or the first of them and how many more."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grokbook import session
+from grokbook import session, words
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment
 
@@ -88,19 +88,12 @@ class Progress:
                 pace += weight * beat["rate"]
                 if {"train_accuracy", "test_accuracy"} <= beat.keys():
                     accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
-        words = [f"{done} of {len(self.experiment.runs)} members done"]
+        said = [f"{done} of {len(self.experiment.runs)} members done"]
         if rate:
             watch = self.experiment.watch
             most = "at most " if self.experiment.stop or (watch and watch.leave) else ""
-            words += [f"{rate:,.{0 if rate >= 10 else 1}f} steps/s", f"{most}{duration(left / pace)} left"]
+            said += [f"{rate:,.{0 if rate >= 10 else 1}f} steps/s", f"{most}{words.seconds(left / pace)} left"]
         if accuracies:
             train_accuracy, test_accuracy = np.nanmean(accuracies, 0)
-            words.append(f"accuracy {train_accuracy:.2f} train, {test_accuracy:.2f} test")
-        return f"{self.experiment.name}: " + ", ".join(words)
-
-
-def duration(seconds: float) -> str:
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+            said.append(f"accuracy {train_accuracy:.2f} train, {test_accuracy:.2f} test")
+        return f"{self.experiment.name}: " + ", ".join(said)
