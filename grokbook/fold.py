@@ -68,6 +68,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     if claim.forecast:
         inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
     inside += "".join(f"<p>{escape(line)}</p>" for line in register.story(entry))
+    inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     return (
         f'<details class="claim" id="claim-{escape(claim.id)}"><summary>'
         f"<b>{escape(claim.figure)}</b> {whose}{escape(claim.statement)} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 import struct
 from pathlib import Path
@@ -13,6 +14,8 @@ FORMULAS = re.compile(r"<script[^>]*tex-chtml\.js[^>]*></script>")
 SOON = re.compile(r"<script (?!defer|async)([^>]*src=)")
 OPTIONS = re.compile(r"<script>(DOCUMENTATION_OPTIONS\.[^<]*)</script>")
 INLINE = re.compile(r'src="data:image/png;base64,([^"]+)"')
+MEANING = re.compile(r'<dt id="(term-[^"]+)">.*?<dd><p>(.*?)</p>', re.DOTALL)
+TERM = re.compile(r'<a class="reference internal" href="(?:words\.html)?#(term-[^"]+)"')
 PICTURE = re.compile(r"<img ([^>]*)>")
 
 
@@ -26,8 +29,19 @@ def lighten(site: Path) -> None:
     for page in site.rglob("*.html"):
         if "</head>" in (text := page.read_text(encoding="utf-8")):
             page.write_text(_light(text, site, page), encoding="utf-8")
+    if (words := site / "book" / "words.html").exists():  # what a term means, where the pointer rests on it
+        meanings = dict(MEANING.findall(words.read_text(encoding="utf-8")))
+        for page in site.glob("book/*.html"):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(
+                TERM.sub(lambda link: f'{link[0]} title="{_text(meanings[link[1]])}"', text), encoding="utf-8"
+            )
     for waste in (*site.rglob("*.map"), *site.rglob("*.ttf"), *site.rglob("fontawesome.js")):
         waste.unlink()
+
+
+def _text(markup: str) -> str:
+    return html.escape(re.sub(r"<[^>]+>|\\[()]", "", markup))
 
 
 def _light(text: str, site: Path, page: Path) -> str:

@@ -337,6 +337,18 @@ def test_a_figure_is_enlarged_by_keyboard_and_escape_goes_back(browser, address)
         assert not visit.tab.is_visible("dialog.grok-view img")
 
 
+THEME = {"region", "label-content-name-mismatch"}  # of the theme's own sidebar and buttons
+
+
+@pytest.mark.parametrize("page", ["intro", "scorecard", "gallery", "gromov", "words", "rerun"])
+def test_axe_finds_nothing_but_what_is_the_themes(browser, address, page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    with Visit(browser, address, f"book/{page}.html", SIZES["desk"]) as visit:
+        found = axe.Axe().run(visit.tab, options={"resultTypes": ["violations"]}).response["violations"]
+    ours = {one["id"]: one["nodes"][0]["html"] for one in found if one["id"] not in THEME}
+    assert ours == {}
+
+
 def test_no_script_holds_up_the_first_paint_and_formulas_come_where_there_are_some(site):
     for page in pages(site.html):
         text = (site.html / page).read_text()

@@ -11,7 +11,7 @@ import pytest
 from grokbook.book.parameters import declared
 from grokbook.firstform.catalogue import at_paper_settings
 
-TRAINING = ("liu",)
+TRAINING = ("liu", "gu")
 
 
 def sources(root, chapter):

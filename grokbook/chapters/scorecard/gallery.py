@@ -119,7 +119,6 @@ def bibtex(root: Path = ROOT) -> Html:
         "author": " and ".join(f"{{{one['name']}}}" for one in about["authors"]),
         "version": about["version"],
         "year": about["date-released"].year,
-        "note": about["abstract"],
     }
     lines = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items())
     return Html(f'<div class="highlight"><pre>@software{{grokbook,\n{lines}}}</pre></div>')

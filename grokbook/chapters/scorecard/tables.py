@@ -50,7 +50,9 @@ def overview(found: Sequence[Card]) -> Html:
         for whose in ("paper", "ours"):
             if not (groups := sizes(card, whose)):
                 continue
-            name = f'<a href="{card.chapter}.html">{escape(card.name)}</a>' if whose == "paper" else "our own"
+            name = f'<a href="{card.chapter}.html">{escape(card.name)}</a>'
+            if whose == "ours":
+                name = "our own" if card.of("paper") else f"{name}, our own"
             cells = []
             for group in GROUPS:
                 counts = groups.get(group, Counter())
