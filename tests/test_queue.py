@@ -48,8 +48,8 @@ def test_every_committed_entry_is_an_experiment_whose_cost_is_known():
     [
         ({"experiment": "gu/bass"}, "bass"),
         ({"experiment": "go/base"}, "no chapter 'go'"),
-        ({"experiment": "gu/base", "parameters": {"pp": 5}}, "'pp'"),
-        ({"experiment": "gu/base", "parameters": {"seeds": 0}}, "at least one run"),
+        ({"experiment": "gu/base", "parameters": {"pp": 5}}, "takes no pp"),
+        ({"experiment": "gu/base", "parameters": {"seeds": 0}}, "seeds = 0: a whole number"),
         ({"experiment": "gu/base", "stand_in": 9}, "index out of range"),
         ({"experiment": "gu/base", "standin": 0}, "standin"),
     ],

@@ -80,7 +80,7 @@ def test_a_drawing_cell_can_be_read_at_once(cells):
 def test_prose_has_at_most_three_numbers_a_sentence(cells):
     for kind, source, _ in cells:
         if kind == "markdown":
-            prose = re.sub(r"(?s)\$\$.*?\$\$|^\|.*?$|`[^`]*`(?<!glue)", lambda m: m[0], source)
+            prose = re.sub(r"(?m)^\|.*$", "", source)  # a table may hold more
             for sentence in re.split(r"(?<=[.:;])\s", prose):
                 assert len(re.findall(r"\{glue:text\}", sentence)) <= 3, sentence
 

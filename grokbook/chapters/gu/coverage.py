@@ -1,0 +1,109 @@
+"""Theorems 3.10 and 3.12: how near a training pair must be, and how much of the grid a training set covers."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.gu import theory
+from grokbook.chapters.gu.reading import mask_of
+from grokbook.claims import Part, at_least, at_most
+from grokbook.tasks import modular_function
+
+section = Section("coverage")
+DIAMONDS = (2, 3, 4, 5, 6)
+
+
+@section.study
+def same_class(s):
+    """Theorem 3.10 for the rows of Table 1: ``coverage`` (row, seed, D) on the torus, for three draws.
+
+    Also ``matching`` (row, seed), the D that would give the paper's U, and U along row.
+    """
+    printed = [row._replace(size=round(row.size * s.p / 97)) for row in theory.TABLE_1]
+    labels, distances = modular_function("n + m", s.p), np.arange(2, s.p + 1, 2)
+    left_out = [theory.hole(row.kind, s.p, row.size) for row in printed]
+    masks = np.array([
+        [theory.draw_training_mask(s.p, s.train_fraction, holed=hole, generator=seed) for seed in range(3)]
+        for hole in left_out
+    ])  # fmt: skip
+    matching = [
+        [theory.matching_distance(mask, labels, row.highest) for mask in of_row]
+        for row, of_row in zip(printed, masks, strict=True)
+    ]
+    return xr.Dataset(
+        {
+            "coverage": (("row", "seed", "D"), theory.same_class_coverage(masks, labels, distances)),
+            "matching": (("row", "seed"), matching),
+        },
+        {
+            "row": [f"{'k' if row.kind == 'square' else 't'} = {row.size}" for row in printed],
+            "kind": ("row", [row.kind for row in printed]),
+            "U": ("row", [row.highest for row in printed]),
+            "D": distances,
+        },
+    )
+
+
+def misfit(study: xr.Dataset, kinds: str | tuple[str, ...] = theory.HOLES) -> NDArray[np.float64]:
+    """(D,) how far, in points and root mean square over rows, coverage within one D is from the paper's U."""
+    chosen = study.isel(row=np.flatnonzero(np.isin(study.kind.values, np.atleast_1d(kinds))))
+    return 100 * np.sqrt(np.square(chosen.coverage.mean("seed") - chosen.U).mean("row").values)
+
+
+def by_distance(record: xr.Dataset, run: int, region: NDArray[np.bool_], least: int = 8) -> tuple[NDArray, NDArray]:
+    """Distances to the nearest training pair of their class that enough test pairs of a region have, and the share
+    of these that a run ends up answering right."""
+    mask = mask_of(record, run)
+    labels = modular_function(str(record.f.values[run]), len(mask))
+    distance, right = theory.same_class_distance(mask, labels), record.correct.values[run, -1]
+    chosen = region & ~mask & np.isfinite(distance)
+    found, counts = np.unique(distance[chosen], return_counts=True)
+    found = found[counts >= least]
+    return found, np.array([right[chosen & (distance == one)].mean() for one in found])
+
+
+@section.study
+def coverage(s):
+    """Theorem 3.12 for k = 2 to 6: the printed bound beside what happens on the grid and on the torus.
+
+    ``bound`` (k); ``uncovered`` (k, surface, fraction), expected, exactly; ``half`` and ``most`` (k), where 200 random
+    training sets on the grid cover everything with probability 0.5 and 0.95.
+    """
+    fractions = np.linspace(0.02, 0.98, 97)
+    sizes = [int(alpha * s.p**2) for alpha in fractions]
+    full = [theory.coverage_times(s.p, k, 200, generator=0).max((-2, -1)) / s.p**2 for k in DIAMONDS]
+    uncovered = [[theory.expected_uncovered(s.p, k, sizes, torus=torus) for torus in (False, True)] for k in DIAMONDS]
+    return xr.Dataset(
+        {
+            "bound": ("k", [theory.coverage_bound(s.p, k) for k in DIAMONDS]),
+            "uncovered": (("k", "surface", "fraction"), uncovered),
+            "half": ("k", np.quantile(full, 0.5, axis=1)),
+            "most": ("k", np.quantile(full, 0.95, axis=1)),
+        },
+        {"k": list(DIAMONDS), "surface": ["grid", "torus"], "fraction": fractions},
+    )
+
+
+section.claim(
+    "th310",
+    "Th. 3.10",
+    "Whether a training pair of its class lies within a distance D decides what a network can get right.",
+    Part("error of the best single D over all rows, points", lambda same_class: misfit(same_class).min(), at_most(5)),
+    paper="one unnamed distance (Remark 3.11)",
+    forecast="15 points",
+)
+section.claim(
+    "th312",
+    "Th. 3.12",
+    "Covering every test pair with diamonds of size k needs at least the fraction 2 ln p / C.",
+    *(
+        Part(f"fraction that covers all in half of the draws / bound, k = {k}",
+            lambda coverage, k=k: coverage.half.sel(k=k) / coverage.bound.sel(k=k), at_least(1))
+        for k in DIAMONDS
+    ),
+    paper="a lower bound",
+    forecast="violated for k up to 4, where the estimate draws with replacement",
+)  # fmt: skip

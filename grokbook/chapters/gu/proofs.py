@@ -1,0 +1,40 @@
+"""The theory, checked: the flow of Fig. 8, and what algebra says of other theorems."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from grokbook.chapter import Section
+from grokbook.chapters.gu import theory
+from grokbook.claims import Part, at_least, at_most
+from grokbook.words import percent
+
+section = Section("proofs")
+STARTS = np.stack(np.meshgrid(*[np.linspace(0.1, 0.9, 5)] * 3, indexing="ij"), -1).reshape(-1, 3)  # drawn in Fig. 8
+
+
+@section.study
+def flow() -> xr.Dataset:
+    """Fig. 8's flow from 2,000 random points of the cube: ``limit`` (start, axis) in closed form, and its ``distance``.
+
+    As attributes ``near``, at which distance from (1, 1, 1) trajectories start on all sides of it, and ``stays``, how
+    far away they get.
+    """
+    begin = np.random.default_rng(0).uniform(0, 1, (2000, 3))
+    limit = theory.flow_limit(begin)
+    near, sides = 0.01, np.random.default_rng(1).standard_normal((200, 3))
+    around = 1 + near * sides / np.linalg.norm(sides, axis=1, keepdims=True)
+    away = np.linalg.norm(theory.flow_path(around, np.linspace(0, 5, 51)) - 1, axis=-1)
+    return xr.Dataset(
+        {"limit": (("start", "axis"), limit), "distance": ("start", np.linalg.norm(limit - 1, axis=1))},
+        attrs={"near": near, "stays": float(away.max())},
+    )
+
+
+section.claim("fig8-attractor", "Fig. 8",
+    "(1, 1, 1) is a stable equilibrium point of the flow, and the points of the cube move to it.",
+    Part("farthest that trajectories from 0.01 away get", lambda study: study.attrs["stays"], at_most(0.02)),
+    Part("random starts in the cube that end within 0.05 of it", lambda study: float((study.distance < 0.05).mean()),
+         at_least(0.95), percent),
+    on="flow", paper="points within the cube move towards it")  # fmt: skip

@@ -1,0 +1,47 @@
+"""Arrays over all pairs: types, and checks of what was passed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Seed = np.random.Generator | int | None
+
+
+def square_mask(mask: ArrayLike, p: int | None = None) -> Mask:
+    """A mask over all pairs, or a line that says what is wrong with it."""
+    mask = np.asarray(mask)
+    square = mask.ndim >= 2 and mask.shape[-1] == mask.shape[-2] >= 2
+    if not square or mask.dtype != bool or (p is not None and mask.shape != (p, p)):
+        wanted = "(..., p, p)" if p is None else f"(p, p) = ({p}, {p})"
+        raise ValueError(f"a mask must be boolean of shape {wanted}, got {mask.dtype} of shape {mask.shape}")
+    return mask
+
+
+def class_labels(labels: ArrayLike, p: int) -> Integers:
+    """Answers over all pairs, or a line that says what is wrong with them."""
+    labels = np.asarray(labels)
+    if labels.shape != (p, p) or labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise ValueError(
+            f"labels must be integers of at least 0 and shape (p, p) = ({p}, {p}), got {labels.dtype} of {labels.shape}"
+        )
+    return labels.astype(np.int64)
+
+
+def line_distances(p: int) -> Integers:
+    """(p, p) distances of coordinates on the plain grid."""
+    return np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+
+
+def ring_distances(p: int) -> Integers:
+    """(p, p) distances of coordinates on the torus."""
+    return np.minimum(line_distances(p), p - line_distances(p))
+
+
+def ratio(numerator, denominator):
+    """numerator / denominator, nan where the denominator is zero, without a warning."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator == 0, np.nan, numerator / denominator)

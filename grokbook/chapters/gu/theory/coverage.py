@@ -1,0 +1,179 @@
+"""Theorems 3.12 and 3.10: how much of the grid a training set covers, and where a pair of the same class is near."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+from grokbook.chapters.gu.theory.arrays import (
+    Array,
+    Integers,
+    Seed,
+    class_labels,
+    line_distances,
+    ratio,
+    ring_distances,
+    square_mask,
+)
+
+
+def diamond_size(k: int) -> int:
+    """C, the number of points at a distance below k, far from any border: 1 + 4 (1 + ... + (k - 1))."""
+    k = checks.integer("k", k, 1)
+    return 1 + 2 * k * (k - 1)
+
+
+def coverage_bound(p: int, k: int) -> float:
+    """Theorem 3.12: the training fraction 2 ln(p) / C that full coverage is said to need.
+
+    It is where N (1 - C/N)^m, with N = p**2 points and m independent draws, falls to one expected uncovered point: an
+    estimate of when coverage is likely, not a lower bound. Drawn without replacement, diamonds are covered below it for
+    k up to 4 (at k = 2 and p = 97 it is 1.83), and on a grid with borders above it for larger k.
+    """
+    return 2 * math.log(checks.integer("p", p, 2)) / diamond_size(k)
+
+
+def diamond_counts(p: int, k: int, *, torus: bool = False) -> Integers:
+    """How many points lie at a distance below k of each point, itself included: (p, p). Borders cut diamonds."""
+    p, k, _ = _coverage_arguments(p, k)
+    apart = ring_distances(p) if torus else line_distances(p)  # (p, p) distance of two coordinates
+    at = (apart[..., None] == np.arange(k)).sum(1)  # (p, k) coordinates at exactly that distance
+    within = at.cumsum(-1)
+    return (at @ within[:, ::-1].T).astype(np.int64)  # r away in i leaves k - 1 - r in j
+
+
+def expected_uncovered(p: int, k: int, train_size: ArrayLike, *, torus: bool = False) -> Array:
+    """The exact expected number of points at no distance below k from a training set of m random pairs, (...) -> (...).
+
+    A diamond of c points stays empty with probability C(N - c, m) / C(N, m), since a training set is drawn without
+    replacement; for small diamonds that is (1 - alpha)^c, not the proof's exp(-alpha c).
+    """
+    p, k, _ = _coverage_arguments(p, k)
+    sizes, points = np.unique(diamond_counts(p, k, torus=torus), return_counts=True)
+    train_size = np.asarray(train_size)
+    for m in train_size.ravel().tolist():
+        checks.integer("train_size", m, 0, p * p)
+    return empty_probability(p * p, train_size, sizes) @ points.astype(float)
+
+
+def covered_fraction(train_mask: ArrayLike, k: int, *, torus: bool = False) -> Array:
+    """Theorem 3.12's prop, the share of test pairs at a distance below k of a training pair: (..., p, p) -> (...).
+
+    nan where there is no test pair.
+    """
+    train_mask = square_mask(train_mask)
+    _, k, _ = _coverage_arguments(train_mask.shape[-1], k)
+    covered = _spread(train_mask, np.logical_or, k, torus) & ~train_mask
+    return ratio(covered.sum((-2, -1)), (~train_mask).sum((-2, -1)))
+
+
+def coverage_times(p: int, k: int, draws: int, *, torus: bool = False, generator: Seed = None) -> Integers:
+    """When each point gets covered while pairs join the training set in a random order: (draws, p, p), from 1 to p**2.
+
+    A point is uncovered by the first m pairs if its time exceeds m; the largest time covers everything.
+    """
+    p, k, _ = _coverage_arguments(p, k)
+    draws, generator = checks.integer("draws", draws, 1), checks.generator(generator)
+    orders = np.tile(np.arange(1, p * p + 1, dtype=np.int64), (draws, 1))
+    return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k, torus)
+
+
+def empty_probability(points: int, train_size: NDArray, sizes: Integers) -> Array:
+    """C(N - c, m) / C(N, m), that m of N points drawn without replacement miss a set of c: (..., len(sizes))."""
+    s = np.arange(sizes.max())
+    missed = (points - train_size[..., None] - s) / (points - s)  # the set's next point is no training pair either
+    return np.cumprod(np.clip(missed, 0, None), axis=-1)[..., sizes - 1]
+
+
+def _spread(values: NDArray, combine: np.ufunc, k: int, torus: bool) -> NDArray:
+    """Combine each cell with all at a distance below k, one ring of neighbours at a time."""
+    for _ in range(k - 1):
+        spread = values.copy()
+        for cells, source in ((spread, values), (spread.swapaxes(-1, -2), values.swapaxes(-1, -2))):
+            combine(cells[..., 1:], source[..., :-1], out=cells[..., 1:])
+            combine(cells[..., :-1], source[..., 1:], out=cells[..., :-1])
+            if torus:
+                combine(cells[..., 0], source[..., -1], out=cells[..., 0])
+                combine(cells[..., -1], source[..., 0], out=cells[..., -1])
+        values = spread
+    return values
+
+
+def _coverage_arguments(p: int, k: int, train_size: int = 0) -> tuple[int, int, int]:
+    p = checks.integer("p", p, 2)
+    # at a distance below 2 p - 1 lies the whole grid
+    return p, checks.integer("k", k, 1, 2 * p - 1), checks.integer("train_size", train_size, 0, p * p)
+
+
+def same_class_distance(train_mask: ArrayLike, labels: ArrayLike, *, torus: bool = True) -> Array:
+    """How far each pair is from the nearest training pair with the same answer: (..., p, p) -> (..., p, p).
+
+    0 for training pairs, inf for a class without any. ``labels``: (p, p) answers.
+    """
+    train_mask = square_mask(train_mask)
+    p = train_mask.shape[-1]
+    labels = class_labels(labels, p).ravel()
+    apart = ring_distances(p) if torus else line_distances(p)
+    distance = np.full((math.prod(train_mask.shape[:-2]), p * p), np.inf)
+    order = np.argsort(labels, kind="stable")
+    classes = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    for trained, nearest in zip(train_mask.reshape(-1, p * p), distance, strict=True):
+        for members in classes:
+            known = members[trained[members]]
+            if len(known):
+                (i, j), (u, v) = np.divmod(members, p), np.divmod(known, p)
+                nearest[members] = (apart[i][:, u] + apart[j][:, v]).min(1)
+    return distance.reshape(train_mask.shape)
+
+
+def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike, *, torus: bool = True) -> Array:
+    """The share of test pairs with a training pair of the same answer at a distance of at most D.
+
+    Theorem 3.10 (i) makes this the ceiling of test accuracy, with a strict d < D_1 and an unknown D_1. Its
+    proof shows the reverse, that such pairs are answered right,, and takes a mean distance for the largest.
+    For x + y the classes are antidiagonals, so that distances on the torus are even: a random set covers
+    about 1 - (1 - alpha)^D. The theorem's case (ii) is left out, as the paper calls it rare.
+
+    Args:
+        train_mask: (..., p, p).
+        labels: (p, p) answers.
+        D: scalar or (n,) distances.
+
+    Returns:
+        (...) or (..., n), nan where there is no test pair.
+
+    Raises:
+        ValueError: a mask or labels that are no squares of one size, or a D below 0.
+    """
+    D = np.asarray(D, float)
+    if D.ndim > 1 or not (D >= 0).all():
+        raise ValueError(f"D must be a distance of at least 0 or several in one row, got {D.tolist()}")
+    test = ~square_mask(train_mask)
+    distance = same_class_distance(train_mask, labels, torus=torus)
+    reached = test & np.isfinite(distance)
+    near = np.stack([(reached & (distance <= one)).sum((-2, -1)) for one in D.ravel()], -1)
+    return ratio(near, test.sum((-2, -1))[..., None]).reshape((*test.shape[:-2], *D.shape))
+
+
+def matching_distance(train_mask: ArrayLike, labels: ArrayLike, accuracy: float, *, torus: bool = True) -> float:
+    """The D at which `same_class_coverage` equals an accuracy, interpolated between the distances that occur.
+
+    Infinite if the coverage never gets there.
+
+    Raises:
+        ValueError: an accuracy outside 0 to 1, several masks, or one without a test pair.
+    """
+    if not 0 <= accuracy <= 1:
+        raise ValueError(f"accuracy must be from 0 to 1, got {accuracy}")
+    train_mask = square_mask(train_mask)
+    if train_mask.ndim != 2 or train_mask.all():
+        raise ValueError(f"train_mask must be one (p, p) mask with a test pair, got shape {train_mask.shape}")
+    distances = same_class_distance(train_mask, labels, torus=torus)[~train_mask]
+    D, pairs = np.unique(distances[np.isfinite(distances)], return_counts=True)
+    coverage = np.concatenate([[0], pairs.cumsum() / len(distances)])
+    if accuracy > coverage[-1] + 1e-12:
+        return math.inf
+    return float(np.interp(accuracy, coverage, np.concatenate([[0], D])))

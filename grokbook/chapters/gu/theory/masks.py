@@ -1,0 +1,98 @@
+"""Training sets with a hole, Fig. 3, as the released scripts draw them, and Table 1 as printed."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from grokbook import checks
+from grokbook.chapters.gu.theory.arrays import Mask, Seed
+
+HOLES = ("square", "strip")
+SPLITS = ("code", "text")
+
+
+def hole(kind: str, p: int, size: int) -> Mask:
+    """The pairs that table 1 keeps out of training.
+
+    Args:
+        kind: "square" for i <= size and j <= size, "strip" for i <= size and any j.
+        size: the paper's k or t, from 0 to p - 2, so that something is left outside.
+    """
+    p = checks.integer("p", p, 2)
+    if kind not in HOLES:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, HOLES))}, got {kind!r}")
+    size = checks.integer("size", size, 0, p - 2)
+    inside = np.arange(p) <= size
+    return inside[:, None] & (inside if kind == "square" else np.ones(p, bool))
+
+
+def draw_training_mask(
+    p: int, train_fraction: float, *, holed: ArrayLike | None = None, split: str = "code", generator: Seed = None
+) -> Mask:
+    """Draw a training set that avoids a hole: (p, p), true where trained.
+
+    Args:
+        train_fraction: alpha, above 0 and below 1.
+        holed: (p, p) pairs that are never trained, such as a `hole`; None for no hole.
+        split: how many to draw. "code", the released scripts: floor(alpha p**2) or all that the hole leaves;
+            "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves.
+    """
+    p = checks.integer("p", p, 2)
+    holed = np.zeros((p, p), bool) if holed is None else np.asarray(holed, bool)
+    if holed.shape != (p, p):
+        raise ValueError(f"holed must have shape (p, p) = ({p}, {p}), got {holed.shape}")
+    size = training_size(p, train_fraction, int(holed.sum()), split=split)
+    mask = np.zeros(p * p, bool)
+    mask[checks.generator(generator).permutation(np.flatnonzero(~holed))[:size]] = True
+    return mask.reshape(p, p)
+
+
+def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
+    """How many pairs `draw_training_mask` draws when ``hole_size`` of the p**2 are kept out."""
+    p = checks.integer("p", p, 2)
+    hole_size = checks.integer("hole_size", hole_size, 0, p * p - 1)
+    if not 0 < train_fraction < 1:
+        raise ValueError(f"train_fraction must be between 0 and 1, got {train_fraction}")
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {', '.join(map(repr, SPLITS))}, got {split!r}")
+    left = p * p - hole_size
+    return min(left, math.floor(train_fraction * (p * p if split == "code" else left) + 1e-9))  # 0.29 * 100 is 29
+
+
+class Row(NamedTuple):
+    """A row of table 1, with p = 97, x + y and alpha = 0.3."""
+
+    kind: str  #: of `hole`
+    size: int  #: the paper's k or t
+    highest: float  #: U-Acc, a fraction
+    lowest: float  #: L-Acc, a fraction
+    onset: int | None  #: GO-Epoch, in steps; None where the table says that it does not occur
+
+
+TABLE_1 = (
+    Row("square", 30, 0.9904, 0.9127, 1500),
+    Row("square", 35, 0.9107, 0.8073, 1500),
+    Row("square", 40, 0.8450, 0.8168, 1700),
+    Row("square", 45, 0.7903, 0.7607, 1900),
+    Row("square", 50, 0.7739, 0.6602, 3400),
+    Row("square", 55, 0.6209, 0.5769, 2600),
+    Row("square", 60, 0.5731, 0.5518, 2200),
+    Row("strip", 67, 0.0756, 0.0358, None),
+    Row("strip", 60, 0.3325, 0.1705, 900),
+    Row("strip", 50, 0.8010, 0.7361, 1600),
+    Row("strip", 40, 0.8989, 0.8480, 1300),
+)
+
+
+def implied_hole_accuracy(row: Row, *, p: int = 97, train_fraction: float = 0.3, split: str = "code") -> float:
+    """The accuracy inside the hole if everything outside it were right and the total were U-Acc.
+
+    With the split that the text describes it is negative for t = 67, so the table was made with the other.
+    """
+    inside = int(hole(row.kind, p, row.size).sum())
+    share = inside / (p * p - training_size(p, train_fraction, inside, split=split))  # of the test set
+    return 1 - (1 - row.highest) / share

@@ -1,0 +1,42 @@
+"""Theorem 3.5 and lemma B.1: what sums phi(i) + phi(j) of embeddings can say."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from grokbook.chapters.gu.theory.arrays import Array
+
+
+def class_centroids(embedding: ArrayLike, labels: ArrayLike) -> Array:
+    """The mean of phi(i) + phi(j) over the pairs of each class of the whole grid, (class, d); no class may be empty.
+
+    For x + y every class uses each i and each j once, so all classes have one centroid, twice the mean embedding,
+    whatever the embedding. So the balls of theorem 3.5, if they hold their class, have that point in common, and no
+    two classes' convex hulls are apart.
+
+    Args:
+        embedding: (p, d).
+        labels: (p, p) classes, from 0.
+    """
+    embedding, labels = np.asarray(embedding, float), np.asarray(labels)
+    uses = np.zeros((int(labels.max()) + 1, len(embedding)))  # how often a class uses each residue, on either side
+    for operand in np.indices(labels.shape):
+        np.add.at(uses, (labels, operand), 1)
+    return 2 * uses @ embedding / uses.sum(-1, keepdims=True)
+
+
+def smallest_operator_norm(tokens: ArrayLike) -> float:
+    """The least norm of a linear map with l(x_i) + l(x_{-i}) = r for all i and |r| = 1; infinity if there is none.
+
+    It is 1 / dist(0, affine hull of the sums). Lemma B.1 says 1 / (2M) for tokens of a length of at most M, but lets
+    the tokens be chosen: it is reached only when all of them are one vector of length M. The minimiser is collapse,
+    not even spread.
+
+    Args:
+        tokens: (p, d) the x_i.
+    """
+    tokens = np.asarray(tokens, float)
+    sums = tokens + tokens[-np.arange(len(tokens))]
+    v = np.linalg.lstsq(sums, np.ones(len(sums)), rcond=1e-10)[0]  # shortest with <sum, v> = 1 for all: w -> r <w, v>
+    return float(np.linalg.norm(v)) if np.allclose(sums @ v, 1, atol=1e-6) else float("inf")

@@ -1,0 +1,80 @@
+"""What memorised symmetry alone would answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from grokbook import checks
+from grokbook.chapters.gu.theory.arrays import Array, Integers, ratio, square_mask
+
+
+def mirror_accuracy(train_mask: ArrayLike, holed: ArrayLike | None = None) -> Array:
+    """Test accuracy of knowing just that f(i, j) = f(j, i): the rival explanation of table 1 and figure 4.
+
+    Args:
+        train_mask: (..., p, p) -> (...); nan where there is no test pair.
+        holed: (p, p) the hole, outside of which everything is taken as right; None takes nothing for granted.
+
+    Raises:
+        ValueError: masks that are no squares of one size.
+    """
+    trained = square_mask(train_mask)
+    test, right = ~trained, np.swapaxes(trained, -1, -2)
+    if holed is not None:
+        holed = np.asarray(holed, bool)
+        if holed.shape != test.shape[-2:]:
+            raise ValueError(f"holed must have shape (p, p) = {test.shape[-2:]}, got {holed.shape}")
+        right = right | ~holed
+    return ratio((right & test).sum((-2, -1)), test.sum((-2, -1)))
+
+
+def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
+    """Which pairs linear symmetries of a task carry into each other.
+
+    Args:
+        moves: 2 x 2 integer matrices acting on (i, j) mod p, their determinants prime to p. The mirror is
+            [[0, 1], [1, 0]], a joint sign [[-1, 0], [0, -1]], a cube root w of 1 in i [[w, 0], [0, 1]].
+
+    Returns:
+        (p, p) a number for each pair, the same throughout an orbit.
+    """
+    p = checks.integer("p", p, 2)
+    i, j = np.divmod(np.arange(p * p), p)
+    orbit, images = np.arange(p * p), []
+    for move in moves:
+        (a, b), (c, d) = np.asarray(move).tolist()
+        images.append((a * i + b * j) % p * p + (c * i + d * j) % p)
+    while True:  # the smallest number wins
+        before = orbit
+        for image in images:
+            least = np.minimum(orbit, orbit[image])
+            orbit = least.copy()
+            orbit[image] = least
+        if (orbit == before).all():
+            return orbit.reshape(p, p)
+
+
+def symmetry_share(train_mask: ArrayLike, moves: Sequence[ArrayLike]) -> Array:
+    """The share of test pairs that some symmetry carries into the training set: (..., p, p) -> (...).
+
+    A test accuracy no higher than this is no evidence that the rule was found. With the mirror alone it is
+    `mirror_accuracy`. nan where there is no test pair.
+    """
+    train_mask = square_mask(train_mask)
+    p = train_mask.shape[-1]
+    orbit = symmetry_orbits(p, moves).ravel()
+    flat = train_mask.reshape(-1, p * p)
+    known = np.zeros(flat.shape, bool)
+    for seen, trained in zip(known, flat, strict=True):
+        seen[orbit[trained]] = True
+    reached = known[:, orbit] & ~flat
+    return ratio(reached.sum(-1), (~flat).sum(-1)).reshape(train_mask.shape[:-2])
+
+
+def roots_of_unity(p: int, n: int) -> tuple[int, ...]:
+    """The solutions of x**n = 1 mod p, in order: symmetries of x**n + y**n."""
+    p, n = checks.integer("p", p, 2), checks.integer("n", n, 1)
+    return tuple(x for x in range(p) if pow(x, n, p) == 1)
