@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from grokbook import measures
+from grokbook.chapters.gu import theory
 from grokbook.measures import main_embedding_difference
 
 
@@ -101,35 +102,35 @@ def slow_forms(a, b):
     }
 
 
-@pytest.mark.parametrize("form", list(measures.MED_FORMS))
+@pytest.mark.parametrize("form", list(theory.MED_FORMS))
 def test_published_forms_are_their_formulas_for_separate_and_for_shared_tokens(form):
     a, b = random_embedding(2, 7, 3)
-    assert measures.published_med(a, b, form=form) == pytest.approx(slow_forms(a, b)[form], rel=1e-14)
-    assert measures.published_med(a, form=form) == pytest.approx(slow_forms(a, a)[form], rel=1e-14)
-    batch = measures.published_med(random_embedding(2, 4, 7, 3), random_embedding(2, 4, 7, 3, seed=1), form=form)
+    assert theory.published_med(a, b, form=form) == pytest.approx(slow_forms(a, b)[form], rel=1e-14)
+    assert theory.published_med(a, form=form) == pytest.approx(slow_forms(a, a)[form], rel=1e-14)
+    batch = theory.published_med(random_embedding(2, 4, 7, 3), random_embedding(2, 4, 7, 3, seed=1), form=form)
     assert batch.shape == (2, 4)
 
 
 def test_first_form_is_the_definition_when_tokens_are_shared():
     phi = random_embedding(7, 3)
-    assert measures.published_med(phi) == pytest.approx(main_embedding_difference(phi), rel=1e-14)
+    assert theory.published_med(phi) == pytest.approx(main_embedding_difference(phi), rel=1e-14)
 
 
 def test_published_forms_start_where_gaussian_embeddings_of_width_128_put_them():
     starts = {"M1": 1.4115, "M2": 136.9, "M3": 271.0, "M4": 1.4115, "M5": 271.0, "M6": 2.823}
     phi = random_embedding(60, 97, 128) / math.sqrt(128)
     for form, start in starts.items():
-        assert measures.published_med(phi, form=form).mean() == pytest.approx(start, rel=2e-3)
-    assert measures.published_med(phi[:, :43], form="M3").mean() == pytest.approx(118.6, rel=2e-3)
+        assert theory.published_med(phi, form=form).mean() == pytest.approx(start, rel=2e-3)
+    assert theory.published_med(phi[:, :43], form="M3").mean() == pytest.approx(118.6, rel=2e-3)
 
 
 def test_published_form_of_bad_input_is_one_clear_line():
     with pytest.raises(ValueError, match="form must be one of M1, M2, M3, M4, M5, M6, got 'M7'"):
-        measures.published_med(np.zeros((5, 2)), form="M7")
+        theory.published_med(np.zeros((5, 2)), form="M7")
     with pytest.raises(ValueError, match=r"second must have the shape of first, \(5, 2\), got \(4, 2\)"):
-        measures.published_med(np.zeros((5, 2)), np.zeros((4, 2)))
+        theory.published_med(np.zeros((5, 2)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match=r"first must have .* p of at least 3, got \(2, 2\)"):
-        measures.published_med(np.zeros((2, 2)), form="M4")
+        theory.published_med(np.zeros((2, 2)), form="M4")
 
 
 def test_embedding_blocks_are_the_rows_of_the_two_operands():
@@ -174,7 +175,7 @@ def test_permuting_tells_an_ordered_embedding_from_a_random_one():
 
 def test_controls_are_the_named_measures():
     phi = random_embedding(2, 7, 3)
-    controls = measures.med_controls(phi, seed=9)
+    controls = theory.med_controls(phi, seed=9)
     expected = {
         "embedding_norm": measures.embedding_norm(phi),
         "med_over_norm": main_embedding_difference(phi) / measures.embedding_norm(phi),
@@ -188,9 +189,9 @@ def test_controls_are_the_named_measures():
 @pytest.mark.filterwarnings("error")
 def test_med_over_norm_ignores_scale_and_is_nan_for_nothing():
     phi = random_embedding(7, 3)
-    ratios = [measures.med_controls(c * phi)["med_over_norm"] for c in (1, 1e-6, -300)]
+    ratios = [theory.med_controls(c * phi)["med_over_norm"] for c in (1, 1e-6, -300)]
     np.testing.assert_allclose(ratios[1:], [ratios[0]] * 2, rtol=1e-12)
-    assert np.isnan(measures.med_controls(np.zeros((7, 3)))["med_over_norm"])
+    assert np.isnan(theory.med_controls(np.zeros((7, 3)))["med_over_norm"])
 
 
 def test_permuted_med_refuses_a_vector():
@@ -204,7 +205,7 @@ def test_permuted_med_refuses_a_vector():
 def test_two_residues_are_enough_for_med_and_three_for_every_published_form():
     assert main_embedding_difference([[0.0], [3.0]]) == 3
     three = [[0.0], [1.0], [3.0]]
-    forms = {form: float(measures.published_med(three, form=form)) for form in measures.MED_FORMS}
+    forms = {form: float(theory.published_med(three, form=form)) for form in theory.MED_FORMS}
     assert forms == {"M1": 2, "M2": 6, "M3": 6, "M4": 1, "M5": 4, "M6": 2}
     assert measures.embedding_blocks([[0.0], [1.0], [2.0]], 2, 1)[1].tolist() == [[1], [2]]
 
@@ -213,7 +214,7 @@ def test_defaults_are_shared_tokens_and_seed_zero():
     phi = random_embedding(7, 3)
     np.testing.assert_array_equal(measures.embedding_blocks(phi, 4)[1], phi[:4])
     assert measures.permuted_embedding_difference(phi) == measures.permuted_embedding_difference(phi, seed=0)
-    assert measures.med_controls(phi)["med_permuted"] == measures.permuted_embedding_difference(phi, seed=0)
+    assert theory.med_controls(phi)["med_permuted"] == measures.permuted_embedding_difference(phi, seed=0)
     assert measures.embedding_norm(np.full((3, 2, 5), 2.0)).tolist() == [pytest.approx(20**0.5)] * 3
 
 

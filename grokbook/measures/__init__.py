@@ -31,12 +31,9 @@ from grokbook.measures.fourier import (
     single_frequency_share,
 )
 from grokbook.measures.med import (
-    MED_FORMS,
     embedding_blocks,
     main_embedding_difference,
-    med_controls,
     permuted_embedding_difference,
-    published_med,
 )
 from grokbook.measures.norms import (
     effective_dimension,

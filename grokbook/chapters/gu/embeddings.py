@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
-from grokbook.chapters.gu import Settings
+from grokbook.chapters.gu import Settings, theory
 from grokbook.chapters.gu.arms import Factor, factor
 from grokbook.chapters.gu.reading import reached, still_rising
 from grokbook.chapters.gu.training import TRACKED, condition, every
@@ -105,7 +105,7 @@ def vocabularies(record: xr.Dataset) -> xr.Dataset:
     for table in record.W_E.values[0].astype(float):
         a, b = measures.embedding_blocks(table, p, offset)
         apart = [np.linalg.norm(x[:, None] - y, axis=-1) for x, y in ((a, a), (b, b), (a, b))]
-        med = float(measures.published_med(a, b))
+        med = float(theory.published_med(a, b))
         sizes = [float(one.max()) for one in apart]
         rows.append((*sizes[:2], max(sizes), float(apart[2].min()), med, 2 * med / sum(sizes[:2])))
     names = ("A", "B", "union", "between", "neighbours", "relative")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grokbook import measures
+from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.train.monitor import Measured, Numbers, register
 
@@ -16,8 +17,8 @@ def _med(now: Measured) -> Numbers:
     p, offset = now.model.p, now.model.offset
     blocks = measures.embedding_blocks(now.params["W_E"], p, offset)
     both = np.stack(blocks) if offset else blocks[0][None]  # (blocks, M, p, d)
-    forms = {f"med_{form}": measures.published_med(*blocks, form=form) for form in measures.MED_FORMS}
-    controls = {name: found.mean(0) for name, found in measures.med_controls(both).items()}
+    forms = {f"med_{form}": theory.published_med(*blocks, form=form) for form in theory.MED_FORMS}
+    controls = {name: found.mean(0) for name, found in theory.med_controls(both).items()}
     steps = {
         f"med_step_{step}": measures.main_embedding_difference(both, step=step).mean(0)
         for step in MED_STEPS
