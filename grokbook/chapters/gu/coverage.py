@@ -100,7 +100,7 @@ section.claim(
     "Th. 3.12",
     "Covering every test pair with diamonds of size k needs at least the fraction 2 ln p / C.",
     *(
-        Part(f"fraction that covers all in half of the draws / bound, k = {k}",
+        Part(f"k = {k}: fraction that covers all in half of the draws / bound",
             lambda coverage, k=k: coverage.half.sel(k=k) / coverage.bound.sel(k=k), at_least(1))
         for k in DIAMONDS
     ),

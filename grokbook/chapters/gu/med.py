@@ -117,7 +117,7 @@ def at_prime(values, p: int):
 
 def per_prime(quantity: str, values, bound, **more) -> tuple[Part, ...]:
     """A part a prime."""
-    return tuple(Part(f"{quantity}, p = {p}", at_prime(values, p), bound, on=(on,), **more) for on, p in GROKKING)
+    return tuple(Part(f"p = {p}: {quantity}", at_prime(values, p), bound, on=(on,), **more) for on, p in GROKKING)
 
 
 def over_primes(values):
@@ -193,7 +193,7 @@ section.claim(
         for a, b in pairwise((47, 97, 211, 379))
     ),
     *(
-        Part(f"t_0.9 / t_fit, p = {p}",
+        Part(f"p = {p}: t_0.9 / t_fit",
             lambda record, p=p: at_median(t_most, record, p) / at_median(t_fit, record, p),
             at_least(5), times, on=(on,))
         for on, p in (*GROKKING, ("largest_prime", 379))
