@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import DEFAULT_RATES, FAST_DECODER, FAST_EMBEDDINGS, LARGE, SLOW_DECODER, USUAL
-from grokbook.chapters.liu.phases import PHASES
+from grokbook.chapters.liu.theory.phases import PHASES
 from grokbook.firstform.claims import Claim, Records, Verdict, entering, number, outcome, percent, spread
 from grokbook.measures import median, never_median, or_never
 from grokbook.train.records import conditions, select

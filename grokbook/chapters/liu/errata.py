@@ -9,6 +9,7 @@ import numpy as np
 
 from grokbook import measures
 from grokbook.chapters.liu import studies, theory
+from grokbook.chapters.liu.theory.phases import GAP
 from grokbook.firstform.claims import Records, Table, number, percent, plain_table
 from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train.records import select
@@ -245,3 +246,15 @@ def _times(records: Records) -> str:
         at = studies.crossing(shares, np.array([there[r == share].mean() for share in shares]))
         words.append(f"{label}: 50 % at r = {number(at)}")
     return "; ".join(words)
+
+
+def phase_table() -> Table:
+    """Table 1: the phases by when 90 % of the training and of the held-out samples are right."""
+    rows = [
+        ["comprehension", "reached", "reached", f"below {GAP:,} steps"],
+        ["grokking", "reached", "reached", f"{GAP:,} steps or more"],
+        ["memorisation", "reached", "never", "–"],
+        ["confusion", "never", "never", "–"],
+    ]
+    head = ("Phase", "Training samples", "Held-out samples", "Delay between them")
+    return plain_table(head, rows, "The four phases (the paper's Table 1)", cards=True)

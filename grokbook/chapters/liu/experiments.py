@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from grokbook.book.parameters import several, whole
-from grokbook.chapters.liu.phases import THRESHOLD, solvable_seeds
+from grokbook.chapters.liu.theory import THRESHOLD
+from grokbook.chapters.liu.training import solvable_seeds
 from grokbook.images import ImageTask
 from grokbook.models.dense import DenseNet
 from grokbook.models.encoder import PairEncoder

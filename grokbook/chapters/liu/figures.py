@@ -22,7 +22,7 @@ from grokbook import measures, plotting
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.experiments import DEFAULT_RATES, FAST_EMBEDDINGS, LARGE, USUAL
 from grokbook.chapters.liu.measures import map_points
-from grokbook.chapters.liu.phases import PHASES
+from grokbook.chapters.liu.theory.phases import PHASES
 from grokbook.measures import median, or_never
 from grokbook.plotting import BLUE, BROWN, FAINT, GREEN, GREY, INK, ORANGE, PINK, PURPLE, RED, SKY, styled
 from grokbook.train.records import conditions, select

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from grokbook.book.parameters import budget_and_device, number, several, whole
-from grokbook.chapters.liu.phases import solvable_seeds
+from grokbook.chapters.liu.training import solvable_seeds
 from grokbook.images import check_mnist
 
 COUNTS = (

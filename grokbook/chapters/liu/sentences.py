@@ -11,7 +11,7 @@ import xarray as xr
 from grokbook.chapters.liu import studies, theory
 from grokbook.chapters.liu.claims import CLAIMS
 from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, LARGE
-from grokbook.chapters.liu.phases import PHASES
+from grokbook.chapters.liu.theory.phases import PHASES
 from grokbook.firstform.claims import OUTCOMES, Records, Sentence, Verdict, number, percent
 from grokbook.measures import median, never_median, or_never
 from grokbook.train.records import conditions, select

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.liu import theory
 from grokbook.chapters.liu.experiments import FAST_EMBEDDINGS, image_task
-from grokbook.chapters.liu.phases import GAP, PHASES, majority, phase_of
+from grokbook.chapters.liu.theory.phases import GAP, PHASES, majority, phase_of
 from grokbook.curves import last as last
 from grokbook.measures import median
 from grokbook.tasks import AdditionTask, GroupTask, group_table

@@ -5,7 +5,8 @@ import pytest
 
 from grokbook.chapters.liu import theory
 from grokbook.chapters.liu.experiments import EXPERIMENTS, REDUCED, sizes_of
-from grokbook.chapters.liu.phases import PHASES, majority, phase_of, solvable_seeds
+from grokbook.chapters.liu.theory import PHASES, majority, phase_of
+from grokbook.chapters.liu.training import solvable_seeds
 from grokbook.tasks import AdditionTask
 from grokbook.train import engine
 from grokbook.train.experiment import Schedule

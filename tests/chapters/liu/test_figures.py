@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 from grokbook.chapters.liu import experiments, figures, studies
-from grokbook.chapters.liu.phases import PHASES
+from grokbook.chapters.liu.theory.phases import PHASES
 from grokbook.models.encoder import PairEncoder
 
 from .conftest import TINY, P, trained

@@ -11,6 +11,7 @@ import pytest
 
 from grokbook import measures
 from grokbook.chapters.liu import theory
+from grokbook.tasks import group_table
 
 ALL = {p: [(i, j) for i in range(p) for j in range(i, p)] for p in range(3, 12)}
 
@@ -222,7 +223,7 @@ def test_interactions_are_the_square_of_the_equations():
 def test_results_do_not_depend_on_the_size_of_blocks(monkeypatch):
     sets = theory.random_training_sets(8, 16, 7, generator=0)
     whole = theory.rates(sets, 8), theory.implied_parallelograms(sets, 8)
-    monkeypatch.setattr(theory, "BLOCK", 600)
+    monkeypatch.setattr(theory.training_sets, "BLOCK", 600)
     np.testing.assert_array_equal(theory.rates(sets, 8), whole[0])
     np.testing.assert_array_equal(theory.implied_parallelograms(sets, 8), whole[1])
 
@@ -722,7 +723,7 @@ def test_scatter_ratio_by_hand():
     ("group", "order", "abelian"), [("S2", 2, True), ("S3", 6, False), ("S4", 24, False), ("Z6", 6, True)]
 )
 def test_group_tables_are_groups(group, order, abelian):
-    table = theory.group_table(group)
+    table = group_table(group)
     assert table.shape == (order, order)
     np.testing.assert_array_equal(np.sort(table, 0), np.tile(np.arange(order)[:, None], order))
     np.testing.assert_array_equal(np.sort(table, 1), np.tile(np.arange(order), (order, 1)))
@@ -732,13 +733,13 @@ def test_group_tables_are_groups(group, order, abelian):
 
 def test_permutation_matrices_multiply_as_the_group_does():
     for group in ("S3", "S4"):
-        table, E = theory.group_table(group), theory.permutation_matrices(group)
+        table, E = group_table(group), theory.permutation_matrices(group)
         np.testing.assert_array_equal(E[:, None] @ E[None], E[table])
         assert measures.group_representation_quality_index(E, table, 0, normalise=False) == 1
 
 
 def test_the_parallelograms_of_s3():
-    table = theory.group_table("S3")
+    table = group_table("S3")
     rows = tuples(theory.group_parallelograms(table))
     assert len(rows) == 90 == len(set(rows))
     assert all(table[a, b] == table[c, d] and a != c and b != d for a, b, c, d in rows)
@@ -746,7 +747,7 @@ def test_the_parallelograms_of_s3():
 
 
 def test_group_predicted_accuracy_is_that_of_loops():
-    table, generator = theory.group_table("S3"), np.random.default_rng(0)
+    table, generator = group_table("S3"), np.random.default_rng(0)
     pairs = np.array(list(itertools.product(range(6), repeat=2)))
     embeddings = theory.permutation_matrices("S3") + 0.3 * generator.standard_normal((5, 6, 3, 3))
     rows = tuples(theory.group_parallelograms(table))
@@ -823,11 +824,11 @@ def test_rank_correlation_shares_ranks_between_ties():
         (lambda: theory.flow(PLANE[None], TRAIN_58, [1]), r"an embedding \(p, d\) and a training set \(n, 2\)"),
         (lambda: theory.flow(PLANE, TRAIN_58, [-1]), "times must be a row of numbers of at least 0"),
         (lambda: theory.integrate_flow(PLANE, TRAIN_58, [1], step=0), "step must be above 0, got 0"),
-        (lambda: theory.group_table("A5"), "group must be S2 to S5 or Z followed by a number.*got 'A5'"),
-        (lambda: theory.group_table("S6"), "group must be S2 to S5"),
+        (lambda: group_table("A5"), "group must be S2 to S5 or Z followed by a number.*got 'A5'"),
+        (lambda: group_table("S6"), "group must be S2 to S5"),
         (lambda: theory.permutation_matrices("Z6"), "knows the groups S2 to S5, got 'Z6'"),
         (
-            lambda: theory.group_predicted_accuracy(np.zeros((6, 3, 3)), [(0, 6)], theory.group_table("S3")),
+            lambda: theory.group_predicted_accuracy(np.zeros((6, 3, 3)), [(0, 6)], group_table("S3")),
             r"symbols from 0 to 5, got the pair \(0, 6\)",
         ),
         (lambda: theory.class_loss(FEATURES, LABELS[:-1]), r"features must be \(n, d\) and labels \(n,\)"),

@@ -1,0 +1,142 @@
+"""The effective theory of representation learning, Liu et al. (2022), section 3 and appendices C to F, H, I and L.
+
+Equation numbers are the paper's; where a printed equation is wrong the docstring says what was corrected. The
+symbols are 0 .. p - 1 and a sample is an unordered pair of them: in ``train_pairs`` (..., n, 2) the order within a
+pair and repeats do not matter, and leading axes are independent training sets. There are N = p (p + 1) / 2 samples.
+``modular=True`` takes the sums mod p. Embeddings are (p, d), or (..., p, d) where that is said. One step of an
+optimizer lasts one learning rate of the theory's time. Random draws come from ``generator``: a numpy Generator, a
+seed, or None for fresh entropy.
+"""
+
+from grokbook.chapters.liu.theory.beyond import RateAgreement, line_readout, rate_agreement, useless_dimensions_study
+from grokbook.chapters.liu.theory.decoders import (
+    LinearDecoder,
+    bias_flow,
+    linear_decoder_flow,
+    pair_energy,
+    separation_flow,
+)
+from grokbook.chapters.liu.theory.flows import (
+    Conserved,
+    LineFit,
+    checked_times,
+    conserved,
+    descend,
+    effective_loss,
+    flow,
+    flow_steps_to_rqi,
+    integrate_flow,
+    line_fit,
+    runge_kutta,
+    vectors,
+)
+from grokbook.chapters.liu.theory.groups import group_parallelograms, group_predicted_accuracy, permutation_matrices
+from grokbook.chapters.liu.theory.image_classes import (
+    ClassLoss,
+    class_descent,
+    class_flow,
+    class_gradient,
+    class_loss,
+    scatter_ratio,
+)
+from grokbook.chapters.liu.theory.phases import GAP, PHASES, THRESHOLD, majority, phase_of
+from grokbook.chapters.liu.theory.relations import (
+    ZERO,
+    Hierarchy,
+    equations,
+    free_directions,
+    hierarchy,
+    parallelograms,
+    parallelograms_of,
+    symbols,
+    which_held,
+)
+from grokbook.chapters.liu.theory.training_sets import (
+    AVERAGING,
+    closed_within,
+    count_of,
+    grokking_rate,
+    grokking_steps,
+    ideal_accuracy,
+    ideal_representation,
+    ideal_rqi,
+    implied_by,
+    implied_parallelograms,
+    interactions,
+    nullity,
+    predicted_accuracy,
+    random_training_sets,
+    rate_factor,
+    rates,
+    rates_of,
+    share_reached,
+)
+from grokbook.chapters.liu.theory.transition import critical_sizes, ideal_study, transition_study
+
+__all__ = [
+    "AVERAGING",
+    "GAP",
+    "PHASES",
+    "THRESHOLD",
+    "ZERO",
+    "ClassLoss",
+    "Conserved",
+    "Hierarchy",
+    "LineFit",
+    "LinearDecoder",
+    "RateAgreement",
+    "bias_flow",
+    "checked_times",
+    "class_descent",
+    "class_flow",
+    "class_gradient",
+    "class_loss",
+    "closed_within",
+    "conserved",
+    "count_of",
+    "critical_sizes",
+    "descend",
+    "effective_loss",
+    "equations",
+    "flow",
+    "flow_steps_to_rqi",
+    "free_directions",
+    "grokking_rate",
+    "grokking_steps",
+    "group_parallelograms",
+    "group_predicted_accuracy",
+    "hierarchy",
+    "ideal_accuracy",
+    "ideal_representation",
+    "ideal_rqi",
+    "ideal_study",
+    "implied_by",
+    "implied_parallelograms",
+    "integrate_flow",
+    "interactions",
+    "line_fit",
+    "line_readout",
+    "linear_decoder_flow",
+    "majority",
+    "nullity",
+    "pair_energy",
+    "parallelograms",
+    "parallelograms_of",
+    "permutation_matrices",
+    "phase_of",
+    "predicted_accuracy",
+    "random_training_sets",
+    "rate_agreement",
+    "rate_factor",
+    "rates",
+    "rates_of",
+    "runge_kutta",
+    "scatter_ratio",
+    "separation_flow",
+    "share_reached",
+    "symbols",
+    "transition_study",
+    "useless_dimensions_study",
+    "vectors",
+    "which_held",
+]

@@ -1,0 +1,94 @@
+"""How the networks of this chapter are trained, and how their training sets come back from a record.
+
+Learning rates and weight decays come in two groups, one for the embeddings ``W_E`` and one for the decoder. Where
+the paper gives no setting, the one of the authors' public code is taken, or ours, as the page says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapters.liu.theory import THRESHOLD, ideal_accuracy
+from grokbook.models.toy import AdditionDecoder
+from grokbook.optim import AdamW, Group
+from grokbook.tasks import AdditionTask
+from grokbook.train.experiment import Run, Watch
+
+EMBEDDING_RATE, DECODER_RATE = 1e-3, 1e-4
+STRUCTURED = 0.95  # of the representation quality index, figs 4 (b), 5 (b) and 18 (b)
+BOTH_REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", THRESHOLD)))
+
+
+def two_groups(
+    decoder: float = DECODER_RATE,
+    decay: float = 0.0,
+    embedding: float = EMBEDDING_RATE,
+    *,
+    embedding_decay: float = 0.0,
+    eps: float = 1e-8,
+) -> AdamW:
+    """AdamW with a learning rate and weight decay for the decoder and others for the embeddings."""
+    return AdamW(decoder, decay, eps=eps, groups=(Group("W_E", embedding, embedding_decay),))
+
+
+def toy_run(task: AdditionTask, optimizer: AdamW, steps: int, seed: int, label: str = "", **settings: Any) -> Run:
+    """The toy model on an addition task: regression where the task has targets, else classification."""
+    regression = task.target_size > 0
+    size = task.target_size if regression else task.labels
+    model = AdditionDecoder(task.p, outputs=size, **settings)
+    return Run(task, model, optimizer, steps, seed, "mse" if regression else "cross_entropy", label=label)
+
+
+def every(values: Sequence[float], coarseness: int) -> Sequence[float]:
+    """The first value and every ``coarseness``-th after it."""
+    return values[::coarseness]
+
+
+def sizes_of(p: int, sizes: Sequence[int]) -> list[int]:
+    """Training set sizes given for p = 10, at the same share of all samples of another p."""
+    samples = p * (p + 1) // 2
+    return sorted({min(max(round(size / 55 * samples), 1), samples - 1) for size in sizes})
+
+
+@lru_cache(maxsize=32)
+def solvable_seeds(p: int, train_size: int, number: int, target_size: int = 30) -> tuple[int, ...]:
+    """The first seeds whose training set determines every held-out answer: an ideal model has validation accuracy 1.
+
+    Sums with a single sample cannot be inferred, so a random set often leaves even the line with errors. Choosing
+    needs the training sets alone, no training. ``target_size`` is the task's: targets are drawn before the set.
+
+    Raises:
+        ValueError: among a thousand seeds there are not so many.
+    """
+    found: list[int] = []
+    for seed in count():
+        if len(found) == number:
+            return tuple(found)
+        if seed == 1_000:
+            raise ValueError(
+                f"train_size = {train_size} of p = {p}: {len(found)} of {seed} random training sets determine every "
+                f"held-out answer, {number} are needed; larger training sets do so more often"
+            )
+        if ideal_accuracy(AdditionTask(p, train_size, target_size).train_pairs(seed), p, held_out=True) == 1:
+            found.append(seed)
+    raise AssertionError
+
+
+def task_of(run: xr.Dataset) -> AdditionTask:
+    """The addition task of one run of a record."""
+    row = {name: run[name].item() for name in ("p", "train_size", "target_size", "modular", "ordered", "recipe")}
+    return AdditionTask(**{**row, "modular": bool(row["modular"]), "ordered": bool(row["ordered"])})
+
+
+def train_sets(record: xr.Dataset) -> Iterator[NDArray[np.int64]]:
+    """The training set (n, 2) of every run whose set was drawn from its seed."""
+    for i in range(record.sizes["run"]):
+        run = record.isel(run=i)
+        yield task_of(run).train_pairs(int(run.seed))
