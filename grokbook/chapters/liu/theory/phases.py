@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: In the order of their codes. The last is not in the table: it happens at the edge of a budget and on small images.
-PHASES = ("comprehension", "grokking", "memorisation", "confusion", "validation only")
+#: In the order of their codes. The last two are not in the table: held-out samples without the training set, which
+#: happens at the edge of a budget and on small images, and runs of one cell that have no majority.
+PHASES = ("comprehension", "grokking", "memorisation", "confusion", "held out only", "no majority")
+COMPREHENSION, GROKKING, MEMORISATION, CONFUSION, HELD_OUT_ONLY, NO_MAJORITY = range(6)
 
 GAP = 1_000  # optimizer steps between training and validation from which on it is called grokking
 THRESHOLD = 0.9
@@ -29,7 +31,14 @@ def phase_of(t_train: ArrayLike, t_val: ArrayLike, *, budget: float = np.inf, ga
     return np.select([trained & validated & ~late, trained & validated, trained, ~validated], [0, 1, 2, 3], 4)
 
 
-def majority(phases: ArrayLike, axis: int = -1) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The most frequent phase along an axis, the earlier of two equally frequent ones, and the share that has it."""
-    counts = np.stack([(np.asarray(phases) == code).mean(axis) for code in range(len(PHASES))])
-    return counts.argmax(0), counts.max(0)
+def majority(
+    phases: ArrayLike, axis: int = -1, *, ties: int | None = NO_MAJORITY
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The phase of more than half along an axis, and the share that has the most frequent one.
+
+    Args:
+        ties: what a cell without a majority is called; None gives it the first of its most frequent phases.
+    """
+    shares = np.stack([(np.asarray(phases) == code).mean(axis) for code in range(len(PHASES))])
+    most, share = shares.argmax(0), shares.max(0)
+    return (most if ties is None else np.where(share > 0.5, most, ties)), share
