@@ -1,0 +1,331 @@
+"""Figs 8, 19 and 20: images that grok when their network starts with large weights."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.liu import Settings, theory
+from grokbook.chapters.liu.maps import Diagram, diagram
+from grokbook.chapters.liu.phases import phase_name
+from grokbook.chapters.liu.theory.phases import COMPREHENSION, CONFUSION, GAP, GROKKING, MEMORISATION, THRESHOLD
+from grokbook.chapters.liu.training import every
+from grokbook.claims import Bound, Part, at_least, at_most, below, exactly
+from grokbook.curves import at, first, last, median, sweep
+from grokbook.images import ImageTask
+from grokbook.models.dense import DenseNet
+from grokbook.optim import AdamW, Group
+from grokbook.settings import Seeds
+from grokbook.train.experiment import Experiment, Run, Schedule, Watch
+from grokbook.train.records import select
+
+Array = NDArray[np.float64]
+section = Section("images")
+
+ANSWERED = 0.6  # of the test images, the paper's threshold for these
+REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", ANSWERED)), every=25, leave=False)
+LARGE, USUAL = "initial weights × 8", "initial weights × 1"
+
+
+class Setting(NamedTuple):
+    """What differs between the bundled digits and MNIST, whose settings are the paper's or its authors' code's."""
+
+    train_size: int
+    batch_size: int | None
+    steps: int
+    decays: tuple[float, ...]
+    sizes: tuple[int, ...]
+    size_decay: float
+    size_steps: int
+    phase_batch: int
+    phase_steps: int
+
+
+DIGITS = Setting(200, None, 20_000, (0.1, 0.2, 0.5), (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 10_000)
+MNIST = Setting(1_000, 200, 100_000, (0.01,), (250, 500, 1000, 2000, 4000), 0.01, 100_000, 200, 100_000)
+
+
+def setting(s: Settings) -> Setting:
+    """Of the images that are there."""
+    return MNIST if s.mnist_dir else DIGITS
+
+
+def task_of(s: Settings, size: int) -> ImageTask:
+    """The bundled digits, or MNIST where a folder is named."""
+    return ImageTask(size, "mnist", s.mnist_dir) if s.mnist_dir else ImageTask(size)
+
+
+def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | None, alpha: float = 8.0) -> Run:
+    model = DenseNet((task.pixels, 200, 200, 10), init_scale=alpha)
+    label = LARGE if alpha > 1 else USUAL
+    return Run(task, model, optimizer, steps, seed, "mse", batch and min(batch, task.train_size), label)
+
+
+@section.experiment(quick={"image_steps": 150, "image_seeds": 1})
+def image_curves(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -> Experiment:
+    """Fig. 8, left: large initial weights, for several decays, and usual ones. Steps: 0 for the data set's."""
+    own = setting(s)
+    task, steps = task_of(s, own.train_size), image_steps or own.steps
+    conditions = [(8.0, decay) for decay in own.decays] + [(1.0, own.decays[0])]
+    return Experiment(
+        "liu/image_curves",
+        tuple(
+            _run(task, AdamW(1e-3, decay), steps, seed, own.batch_size, alpha)
+            for alpha, decay in conditions
+            for seed in range(image_seeds)
+        ),
+        Schedule(log=150),
+        ("weight_norm",),
+        watch=REACHED,
+    )
+
+
+@section.experiment(smaller=[{"image_steps": 2_500, "image_seeds": 1}], quick={"image_steps": 200, "image_seeds": 1})
+def image_phases(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -> Experiment:
+    """Fig. 8, right: weight decay against the learning rate of the last layer. The paper's ranges are not stated."""
+    own = setting(s)
+    task, steps = task_of(s, own.train_size), image_steps or own.phase_steps
+    return Experiment(
+        "liu/image_phases",
+        tuple(
+            _run(
+                task,
+                AdamW(1e-3, decay, groups=(Group("W_2", rate), Group("b_2", rate))),
+                steps,
+                seed,
+                own.phase_batch,
+            )
+            for decay in every(np.logspace(-2, 1.5, 8).tolist(), s.coarseness)
+            for rate in every(np.logspace(-5, -1, 9).tolist(), s.coarseness)
+            for seed in range(image_seeds)
+        ),
+        Schedule(log=30),
+        watch=dataclasses.replace(REACHED, leave=True),
+    )
+
+
+@section.experiment(quick={"image_steps": 150, "image_seeds": 1})
+def image_sizes(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -> Experiment:
+    """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
+    own = setting(s)
+    return Experiment(
+        "liu/image_sizes",
+        tuple(
+            _run(task_of(s, size), AdamW(1e-3, own.size_decay), image_steps or own.size_steps, seed, own.batch_size)
+            for size in own.sizes
+            for seed in range(image_seeds)
+        ),
+        Schedule(log=60, every=25),
+        watch=REACHED,
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- studies
+
+
+def _sized(study: xr.Dataset, record: xr.Dataset) -> xr.Dataset:
+    """What is measured on the digits is smaller than the paper's images."""
+    return study.assign_attrs(size="smaller") if str(record.source.values[0]) == "digits" else study
+
+
+@section.study
+def image_waits(image_curves):
+    """Of every run of Fig. 8, left: ``label``, ``weight_decay``, ``lr``, and when it is done.
+
+    Returns:
+        Dataset over run, also with ``t_train`` and ``t_test`` (infinity if never), and the test accuracy ``then``, at
+        t_train, and at the ``end``.
+    """
+    record = image_curves
+    t_train, t_test = (record[f"reached_{one}_accuracy"].fillna(np.inf).values for one in ("train", "test"))
+    values = {
+        "label": record.label.values,
+        "weight_decay": record.weight_decay.values,
+        "lr": record.lr.values,
+        "t_train": t_train,
+        "t_test": t_test,
+        "then": at(record, "test_accuracy", t_train),
+        "end": last(record, "test_accuracy"),
+    }
+    return _sized(xr.Dataset({name: ("run", one) for name, one in values.items()}), record)
+
+
+@section.study
+def image_map(image_phases):
+    """The map of Fig. 8, right: times (decay, rate, seed) and what counts as grokking (``gap``, an attribute)."""
+    found = diagram(image_phases, "weight_decay", "W_2_lr")
+    dims = ("decay", "rate", "seed")
+    data = xr.Dataset({"t_train": (dims, found.t_train), "t_val": (dims, found.t_val)},
+                      {"decay": found.y, "rate": found.x},
+                      {"budget": found.budget, "gap": min(GAP, found.budget / 10)})  # fmt: skip
+    return _sized(data, image_phases)
+
+
+def map_of(study: xr.Dataset) -> Diagram:
+    """``image_map`` as a diagram: a wait is grokking from a tenth of the budget on, at most the paper's 1,000 steps."""
+    return Diagram(study.rate.values, study.decay.values, study.t_train.values, study.t_val.values,
+                   study.attrs["budget"], study.attrs["gap"])  # fmt: skip
+
+
+@section.study
+def image_times(image_sizes):
+    """Steps to 60 % and to 80 % of the test images, (threshold, seed, images), infinity if never."""
+    rows = [
+        sweep(image_sizes, "train_size", partial(first, curve="test_accuracy", threshold=one)) for one in (0.6, 0.8)
+    ]
+    table = np.array([times for _, times in rows])
+    study = xr.Dataset({"steps": (("threshold", "seed", "images"), table)},
+                       {"threshold": [0.6, 0.8], "images": rows[0][0]})  # fmt: skip
+    return _sized(study, image_sizes)
+
+
+@section.study
+def class_features(s):
+    """Fig. 19: random two-dimensional features of images, free to move, while Adam lowers the effective loss of eq. 32.
+
+    Returns:
+        Dataset: ``features`` (frame, image, axis), ``label`` (image); of Adam, of gradient descent, which conserves
+        their size, and without the division by Z, all (way, step): ``ratio`` of the scatter within classes to that
+        between, and ``Z``.
+    """
+    x, y = (part[:1_000] for part in task_of(s, 797).table())
+    generator, z = np.random.default_rng(0), x.astype(float)
+    for layer, (n, out) in enumerate(pairwise((z.shape[1], 200, 200, 2))):
+        bound = n**-0.5
+        z = z @ generator.uniform(-bound, bound, (n, out)) + generator.uniform(-bound, bound, out)
+        z = np.maximum(z, 0) if layer < 2 else z
+    ways: dict[str, dict[str, Any]] = {
+        "Adam": {},
+        "gradient descent": {"optimizer": "sgd", "learning_rate": 1e-5},
+        "without 1/Z": {"scale_invariant": False},
+    }
+    paths = [theory.class_descent(z, y, 100, **changes) for changes in ways.values()]
+    return xr.Dataset(
+        {
+            "ratio": (("way", "step"), np.array([[theory.scatter_ratio(one, y) for one in path] for path in paths])),
+            "Z": (("way", "step"), np.array([[theory.class_loss(one, y).Z for one in path] for path in paths])),
+            "features": (("frame", "image", "axis"), paths[0][[0, 50, 100]]),
+            "label": ("image", y),
+        },
+        {"way": list(ways), "step": np.arange(101), "frame": [0, 50, 100]},
+    )
+
+
+def total_norm(record: xr.Dataset) -> Array:
+    """(run, step) the Euclidean norm of all parameters."""
+    parts = [values for name, values in record.data_vars.items() if str(name).startswith("weight_norm_")]
+    return np.sqrt(sum(np.square(part.values.astype(float)) for part in parts))
+
+
+def images_of(record: xr.Dataset) -> str:
+    """Which images a record is made from."""
+    return {"digits": "8 × 8 digits", "mnist": "MNIST"}[str(record.source.values[0])]
+
+
+# --------------------------------------------------------------------------------------------------------------- claims
+
+
+def slowest(study: xr.Dataset) -> xr.Dataset:
+    """The runs of Fig. 8, left: large weights, least decay."""
+    large = select(study, label=LARGE)
+    return select(large, weight_decay=float(large.weight_decay.min()))
+
+
+def _large(words: str, measure: Callable[[xr.Dataset], Any], bound: Bound) -> Part:
+    return Part(f"large weights: {words}", lambda study: measure(slowest(study)), bound)
+
+
+section.claim(
+    "fig8a",
+    "Fig. 8, left",
+    "Images grok when the initial weights are large, and do not when they are usual.",
+    _large("test accuracy at t_train / at the end", lambda one: one.then / one.end, at_most(0.5)),
+    _large("test accuracy at the end", lambda one: one.end, at_least(0.8)),
+    _large("t_test / t_train", lambda one: one.t_test / one.t_train, at_least(3)),
+    Part("usual weights: t_test / t_train", lambda study: select(study, label=USUAL).t_test
+         / select(study, label=USUAL).t_train, at_most(2)),
+    on="image_waits",
+)  # fmt: skip
+
+
+def products(study: xr.Dataset) -> Array:
+    """(decay,) median t_test times decay times learning rate, of large weights."""
+    large = select(study, label=LARGE)
+    decays, times = np.unique(large.weight_decay), large.t_test * large.weight_decay * large.lr
+    return np.array([median(times.values[large.weight_decay.values == one]) for one in decays])
+
+
+section.claim(
+    "image-norm",
+    "beyond Fig. 8",
+    "Generalisation of images waits for weight decay to shrink the weights.",
+    Part("largest t_test × decay × rate of a decay / the smallest",
+         lambda study: products(study).max() / products(study).min(), below(1.5)),
+    on="image_waits",
+    forecast="0.64 to 0.73 for three decays",
+    whose="ours",
+)  # fmt: skip
+
+
+def _corner(words: str, row: int, column: int, bound: Bound) -> Part:
+    return Part(words, lambda study: map_of(study).phases[row, column], bound, phase_name)
+
+
+def _between(study: xr.Dataset) -> int:
+    """Cells of grokking that no cell of comprehension exceeds in decay or rate, or that exceed all of them in both."""
+    late, clear = (np.argwhere(map_of(study).phases == code) for code in (GROKKING, COMPREHENSION))
+    return sum(not any((one < other).any() for other in clear) or bool((one > clear).all()) for one in late)
+
+
+_MAP = (
+    _corner("least rate and decay", 0, 0, exactly(MEMORISATION)),
+    _corner("highest rate and decay", -1, -1, exactly(CONFUSION)),
+    Part("comprehension and grokking that occur, of two",
+         lambda study: len({*map_of(study).phases.ravel().tolist()} & {COMPREHENSION, GROKKING}), exactly(2)),
+    Part("cells of grokking beyond all of comprehension", _between, exactly(0)),
+)  # fmt: skip
+section.claim(
+    "fig8b",
+    "Fig. 8, right",
+    "Images have the phases too: memorisation at low decay and rate, confusion at high.",
+    *_MAP,
+    _corner("highest decay, least rate", -1, 0,
+            Bound("not {}", (CONFUSION,), lambda code: not np.isnan(code) and code != CONFUSION)),
+    on="image_map",
+    earlier=_MAP,
+)  # fmt: skip
+
+
+def _steepness(study: xr.Dataset) -> float:
+    """How steeply the wait grows at the lower end of sizes, on logarithmic axes, over how steeply above."""
+    wait, sizes = median(study.steps[0], axis=0), study.images.values
+    few, rest = (np.log(wait[a] / wait[b]) / np.log(sizes[b] / sizes[a]) for a, b in ((0, 1), (1, -1)))
+    return float(few / rest)
+
+
+def _rises(study: xr.Dataset) -> float:
+    """The second largest factor by which the median wait grows from one size to the next, or the largest above 1.1."""
+    wait = median(study.steps[0], axis=0)
+    factors = np.sort(wait[1:] / wait[:-1])[::-1]
+    return float(factors[0] if factors[0] > 1.1 else factors[1])
+
+
+section.claim(
+    "fig20",
+    "Fig. 20",
+    "The time to generalise grows rapidly once there are fewer images than some number.",
+    Part("largest growth of t_test with the number of images, one of up to 1.1 left out", _rises, at_most(1)),
+    Part("t_test of the fewest images / of the most",
+         lambda study: median(study.steps[0, :, 0]) / median(study.steps[0, :, -1]), at_least(1.8)),
+    Part("its power of the number at the lower end / above", _steepness, at_least(2)),
+    on="image_times",
+    forecast="2,375 to 1,100 steps from 30 to 797 digits",
+)  # fmt: skip

@@ -1,0 +1,461 @@
+"""Figs 1, 7, 21 and 22: transformers that add modulo a prime, their rings, and two ways of holding the decoder back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import matplotlib
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from grokbook import measures
+from grokbook.chapter import Section
+from grokbook.chapters.liu import Settings
+from grokbook.chapters.liu.maps import diagram
+from grokbook.chapters.liu.theory.phases import COMPREHENSION, CONFUSION
+from grokbook.chapters.liu.training import BOTH_REACHED, every, two_groups
+from grokbook.claims import Bound, Part, at_least, at_most, between, exactly
+from grokbook.curves import at, last, median, sweep
+from grokbook.lazy import torch
+from grokbook.models.encoder import PairEncoder
+from grokbook.settings import NOT_NEGATIVE, Rate, Width, whole
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule, Watch
+
+Array = NDArray[np.float64]
+section = Section("transformers")
+
+REACHED = Watch((("train_accuracy", 0.99), ("test_accuracy", 0.99)), leave=False)
+FREE = "embeddings without decay"
+RATES = tuple(np.geomspace(1.5e-7, 6e-2, 15).tolist())  # of Fig. 7, right, as read off the published image
+DECAYS = tuple(np.exp(np.linspace(-4, 3, 15)).tolist())
+SMALL: dict[str, Any] = {"d_model": 64, "layers": 1, "hidden": 64}
+COMPONENTS = (2, 4, 6, 8, 10, 14)
+SHOWN = 10  # components that Fig. 22 keeps
+
+Decay = Annotated[float, NOT_NEGATIVE]
+Modulus = Annotated[int, whole(5)]
+
+
+@section.experiment(
+    smaller=[{"seeds": 2}, {"seeds": 2, "transformer_steps": 6_000}], quick={"d_model": 24, "layers": 1, "hidden": 24}
+)
+def ring(
+    s: Settings, *, d_model: Width = 256, layers: Width = 2, hidden: Width = 128, dropout: Decay = 0.05
+) -> Experiment:
+    """Figs 1, 7 (left) and 21: a transformer's embeddings on their way, and how many dimensions they fill."""
+    steps = s.transformer_steps
+    task, model = (
+        ModularTask(s.transformer_p, "n + m", 0.8),
+        PairEncoder(s.transformer_p, d_model, layers, hidden, dropout),
+    )
+    return Experiment(
+        "liu/ring",
+        tuple(
+            Run(task, model, two_groups(2e-4, 1.0), steps, seed, "cross_entropy", label=FREE) for seed in range(s.seeds)
+        ),
+        Schedule(log=40, every=max(1, steps // 100)),
+        ("effective_dimension",),
+        snapshots=tuple(dict.fromkeys((0, min(1_000, steps // 2) if steps > 5_000 else steps // 10, -1))),
+        keep=("W_E",),
+        watch=REACHED,
+    )
+
+
+@section.experiment(
+    smaller=[{**SMALL, "transformer_p": 23, "transformer_steps": 3_000, "embedding": 5e-3, "rate": 5e-3, "decay": 2.0}],
+    quick={"d_model": 24, "layers": 1, "hidden": 24},
+)
+def components(
+    s: Settings,
+    *,
+    d_model: Width = 256,
+    layers: Width = 2,
+    hidden: Width = 128,
+    embedding: Rate = 1e-3,
+    rate: Rate = 2e-4,
+    decay: Decay = 1.0,
+) -> Experiment:
+    """Fig. 22: all weights at some steps, to ask afterwards how few components of the embeddings would have done."""
+    steps, model = s.transformer_steps, PairEncoder(s.transformer_p, d_model, layers, hidden)
+    task, optimizer = ModularTask(s.transformer_p, "n + m", 0.8), two_groups(rate, decay, embedding)
+    blocks = [f"{name}_{block}" for block in range(layers) for name in PairEncoder.block_names]
+    kept = sorted({0, *np.geomspace(max(1, steps // 100), steps, 15).round().astype(int).tolist()})
+    return Experiment(
+        "liu/components",
+        tuple(Run(task, model, optimizer, steps, seed, "cross_entropy", label=FREE) for seed in range(min(s.seeds, 3))),
+        Schedule(log=60),
+        snapshots=tuple(kept),
+        keep=("W_E", *blocks, "W_U", "b_U"),
+        watch=REACHED,
+    )
+
+
+@section.experiment(
+    smaller=[{"steps": 3_000, "seeds": 1, "dropouts": 6}],
+    quick={"modulus": 11, "d_model": 24, "layers": 1, "hidden": 24, "dropouts": 2, "steps": 100},
+)
+def dropout_times(
+    s: Settings,
+    *,
+    modulus: Modulus = 53,
+    d_model: Width = 256,
+    layers: Width = 2,
+    hidden: Width = 256,
+    rate: Rate = 1e-3,
+    dropouts: Annotated[int, whole(2)] = 10,
+) -> Experiment:
+    """Fig. 7, centre: dropout in the decoder, so many rates from 0 to 0.5, and the wait."""
+    task, optimizer = ModularTask(modulus, "n + m", 0.8), two_groups(rate, 0.0, rate)
+    return Experiment(
+        "liu/dropout_times",
+        tuple(
+            Run(task, PairEncoder(modulus, d_model, layers, hidden, one), optimizer, s.steps, seed, "cross_entropy")
+            for one in np.linspace(0, 0.5, dropouts).tolist()
+            for seed in range(1, 1 + min(s.seeds, 3))
+        ),
+        Schedule(log=60),
+        watch=dataclasses.replace(REACHED, every=20, leave=True),
+    )
+
+
+@section.experiment(
+    smaller=[{**SMALL, "modulus": 23, "steps": 6_000, "rates": tuple(np.geomspace(1e-5, 3e-2, 7).tolist()),
+              "decays": tuple(np.geomspace(0.02, 20, 7).tolist())}],
+    quick={"modulus": 11, "d_model": 24, "layers": 1, "hidden": 24, "steps": 100},
+)  # fmt: skip
+def phases_transformer(
+    s: Settings,
+    *,
+    modulus: Modulus = 53,
+    d_model: Width = 256,
+    layers: Width = 2,
+    hidden: Width = 256,
+    rates: tuple[float, ...] = RATES,
+    decays: tuple[float, ...] = DECAYS,
+) -> Experiment:
+    """Fig. 7, right: decoder learning rate against weight decay."""
+    task, model = ModularTask(modulus, "n + m", 0.8), PairEncoder(modulus, d_model, layers, hidden)
+    return Experiment(
+        "liu/phases_transformer",
+        tuple(
+            Run(task, model, two_groups(rate, decay), s.steps, 1, "cross_entropy")
+            for decay in every(decays, s.coarseness)
+            for rate in every(rates, s.coarseness)
+        ),
+        Schedule(log=40),
+        watch=dataclasses.replace(BOTH_REACHED, every=20),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- rings
+
+
+class Plane(NamedTuple):
+    """The plane of two principal components with the largest share of one wave around a circle."""
+
+    axes: Array  #: (2, d)
+    points: Array  #: (p, 2)
+    share: float
+    frequency: int
+
+    @property
+    def roughness(self) -> float:
+        """Coefficient of variation of the radius."""
+        radius = np.linalg.norm(self.points, axis=-1)
+        return float(radius.std() / radius.mean())
+
+
+def best_plane(embedding: Array, most: int = 6) -> Plane:
+    """Of the planes that two of the first components of embeddings (p, d) span, the one that is most of a ring."""
+    centred = embedding - embedding.mean(0)
+    basis = np.linalg.svd(centred, full_matrices=False)[2][:most]
+    found = []
+    for i in range(len(basis)):
+        for j in range(i + 1, len(basis)):
+            points = centred @ basis[[i, j]].T
+            wave = measures.ring_share(points)
+            found.append(Plane(basis[[i, j]], points, float(wave.share), int(wave.frequency)))
+    return max(found, key=lambda one: one.share)
+
+
+def onto(embedding: Array, plane: Plane) -> tuple[Array, float]:
+    """Embeddings (p, d) on another's plane, (p, 2), and their ring share at its frequency."""
+    points = (embedding - embedding.mean(0)) @ plane.axes.T
+    return points, float(measures.ring_share(points, plane.frequency).share)
+
+
+@section.study
+def rings(ring):
+    """How much of a ring the embeddings are (Fig. 1), and how much of it they were at the start (Fig. 21).
+
+    Returns:
+        Dataset: ``share`` (run, snapshot) in the best plane, ``roughness`` (run) of the radius at the end; ring share
+        on the final plane of the ``initial`` embeddings (run) and, by ``chance``, of unrelated normal ones (run, draw).
+    """
+    generator = np.random.default_rng(0)
+    rows: dict[str, list[Any]] = {"share": [], "roughness": [], "initial": [], "chance": []}
+    for run in ring.W_E.values.astype(float):
+        planes = [best_plane(one) for one in run]
+        rows["share"].append([one.share for one in planes])
+        rows["roughness"].append(planes[-1].roughness)
+        rows["initial"].append(onto(run[0], planes[-1])[1])
+        rows["chance"].append([onto(generator.normal(size=run[0].shape), planes[-1])[1] for _ in range(20)])
+    dims = {"share": ("run", "snapshot"), "roughness": ("run",), "initial": ("run",), "chance": ("run", "draw")}
+    return xr.Dataset({name: (dims[name], np.array(values)) for name, values in rows.items()})
+
+
+def draw_ring(ax: Axes, points: Array, frequency: int, *, labels: int = 0) -> Axes:
+    """Symbols on a plane, coloured in the order of the ring and joined in it.
+
+    Args:
+        points: (p, 2).
+        frequency: how often the ring goes round as the symbol goes from 0 to p - 1.
+        labels: how many symbols get their number, outside of the ring.
+    """
+    p = len(points)
+    order = np.argsort(np.arange(p) * frequency % p)
+    ring = points[np.append(order, order[0])]
+    colors = matplotlib.colormaps["hsv"](np.arange(p) / p) * [0.85, 0.85, 0.85, 1]
+    ax.plot(*ring.T, color="#c9c9cf", lw=0.7, zorder=1)
+    ax.scatter(points[order, 0], points[order, 1], c=colors, s=17, lw=0, zorder=3)
+    for place in np.linspace(0, p, labels, endpoint=False).astype(int):
+        at = points[order[place]]
+        away = 9 * at / np.linalg.norm(at)
+        ax.annotate(str(order[place]), at, xytext=tuple(away), textcoords="offset points", ha="center", va="center",
+                    fontsize=10.2)  # fmt: skip
+    ax.set_aspect("equal", "datalim")
+    ax.margins(0.14)
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+# --------------------------------------------------------------------------------- what the weights answer afterwards
+
+
+def answers(model: PairEncoder, params: Mapping[str, Array], embeddings: Sequence[Array], pairs: Any) -> Array:
+    """What one network would answer to pairs (B, 2) with other embeddings, several of (p, d): (several, B)."""
+    count = len(embeddings)
+    with torch.no_grad():
+        stacked = {name: torch.tensor(value).expand(count, *value.shape) for name, value in params.items()}
+        stacked["W_E"] = torch.tensor(np.array(embeddings))
+        return model(stacked, torch.tensor(pairs).expand(count, *pairs.shape)).argmax(-1).numpy()
+
+
+def projected(embedding: Array, others: Array, count: int) -> Array:
+    """Embeddings (p, d) rebuilt from the first ``count`` components of others, around those others' mean."""
+    mean = others.mean(0)
+    kept = np.linalg.svd(others - mean, full_matrices=False)[2][:count]
+    return mean + (embedding - mean) @ kept.T @ kept
+
+
+@section.study
+def component_accuracy(components):
+    """Fig. 22: accuracy with embeddings rebuilt from few components; and on which held-out pairs it is had.
+
+    Returns:
+        Dataset: ``accuracy`` (run, way, part, snapshot) with way "actual", "own" (the first components of the moment)
+        and "final" (those of the end), and part "train", "test", "mirrored" (held-out ordered pairs whose mirror image
+        is trained on) and "new" (the others); ``at_end`` (run, component) on the test set; ``snapshot_step``;
+        ``t_train`` and ``t_test`` (run).
+    """
+    record = components
+    names = [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
+    ways, parts = ("actual", "own", "final"), ("train", "test", "mirrored", "new")
+    accuracy = np.full((record.sizes["run"], len(ways), len(parts), record.sizes["snapshot"]), np.nan)
+    at_end = np.full((record.sizes["run"], len(COMPONENTS)), np.nan)
+    for i in range(record.sizes["run"]):
+        run = record.isel(run=i)
+        model = PairEncoder(int(run.p), int(run.d_model), int(run.layers), int(run.hidden))
+        task = ModularTask(model.p, "n + m", float(run.train_fraction))
+        (pairs, labels), trained = task.table(), task.in_train(int(run.seed))
+        grid = np.zeros((model.p, model.p), bool)
+        grid[tuple(pairs.T)] = trained
+        mirrored = ~trained & grid[pairs[:, 1], pairs[:, 0]]
+        sets = trained, ~trained, mirrored, ~trained & ~mirrored
+        final = run.W_E.isel(snapshot=-1).values
+        for t in range(record.sizes["snapshot"]):
+            params = {name: run[name].isel(snapshot=t).values for name in names}
+            own = params["W_E"]
+            right = (
+                answers(model, params, (own, projected(own, own, SHOWN), projected(own, final, SHOWN)), pairs) == labels
+            )
+            accuracy[i, ..., t] = np.stack([right[:, one].mean(1) for one in sets], 1)
+        rebuilt = [projected(final, final, count) for count in COMPONENTS]
+        at_end[i] = (answers(model, params, rebuilt, pairs) == labels)[:, ~trained].mean(1)
+    return xr.Dataset(
+        {
+            "accuracy": (("run", "way", "part", "snapshot"), accuracy),
+            "at_end": (("run", "component"), at_end),
+            "snapshot_step": record.snapshot_step.isel(run=0, drop=True),
+            "t_train": ("run", record.reached_train_accuracy.values),
+            "t_test": ("run", record.reached_test_accuracy.values),
+        },
+        {"way": list(ways), "part": list(parts), "component": list(COMPONENTS)},
+    )
+
+
+def while_generalising(study: xr.Dataset) -> xr.DataArray:
+    """(run, way, part) mean accuracy over the snapshots from t_train to t_test."""
+    inside = (study.snapshot_step >= study.t_train) & (study.snapshot_step <= study.t_test.fillna(np.inf))
+    return study.accuracy.where(inside).mean("snapshot")
+
+
+# --------------------------------------------------------------------------------------------------------------- claims
+
+
+def _memorises_first(record: xr.Dataset) -> float:
+    """Share of networks that know the training set and not the test set at the middle snapshot, and both at the end."""
+    then = record.snapshot_step.values[:, min(1, record.sizes["snapshot"] - 1)]
+    early = (at(record, "train_accuracy", then) >= 0.99) & (at(record, "test_accuracy", then) <= 0.5)
+    return float((early & (last(record, "test_accuracy") >= 0.99)).mean())
+
+
+def is_ring(study: xr.Dataset) -> NDArray[np.bool_]:
+    """(run,) no ring before the end, and one with a steady radius there."""
+    before, end = study.share[:, :-1].max("snapshot"), study.share[:, -1]
+    return ((before <= 0.3) & (end >= 0.8) & (study.roughness <= 0.25)).values
+
+
+section.claim(
+    "fig1",
+    "Fig. 1",
+    "Embeddings of a transformer become a ring when it generalises, not when it memorises.",
+    Part("networks that know the training set but not the test set at step 1,000, and both at the end",
+         _memorises_first, at_least(0.5), on=("ring",)),
+    Part("networks with a ring share of at most 0.3 up to then and at least 0.8 at the end, radius to ± 25 %",
+         lambda study: is_ring(study).mean(), at_least(0.5), on=("rings",)),
+)  # fmt: skip
+
+
+def _dimension(record: xr.Dataset) -> dict[str, Any]:
+    curve, t_test = record.effective_dimension.values, record.reached_test_accuracy.values
+    then = [np.interp(t, record.step.values, row) for t, row in zip(t_test, curve, strict=True)]
+    return {
+        "early": record.step.values[np.nanargmax(curve, axis=1)] <= 1.05 * t_test,  # never true where it is never
+        "falls": last(record, curve) <= 0.7 * curve[:, 0],
+        "rises": np.nanmax(curve, axis=1) >= 1.02 * curve[:, 0],
+        "then": np.mean(then) / curve[:, 0].mean(),
+    }
+
+
+def _share(words: str, name: str, bound: Bound) -> Part:
+    return Part(words, lambda record: np.mean(_dimension(record)[name]), bound)
+
+
+section.claim(
+    "fig7a",
+    "Fig. 7, left",
+    "The effective dimension of the embeddings rises until generalisation and then drops.",
+    _share("networks whose largest value comes by 1.05 t_test", "early", at_least(0.8)),
+    _share("networks whose last value is at most 0.7 of the first", "falls", at_least(0.8)),
+    _share("mean at t_test / mean of the first", "then", at_least(0.9)),
+    _share("networks whose largest value is at least 1.02 of the first", "rises", at_least(0.8)),
+    on="ring",
+)
+
+
+def waits(record: xr.Dataset, split: str) -> tuple[Array, Array]:
+    """Dropout rates (n,) and steps to 99 % of a split (seed, n), infinity if never."""
+    return sweep(record, "dropout", lambda one: one[f"reached_{split}_accuracy"].fillna(np.inf).values)
+
+
+def _best_over_none(record: xr.Dataset) -> float:
+    middle = median(waits(record, "test")[1], axis=0)
+    return float(middle[1:].min() / middle[0])
+
+
+def _no_wait(record: xr.Dataset) -> int:
+    known, middle = (median(waits(record, split)[1], axis=0) for split in ("train", "test"))
+    return int(((middle <= 1000) & (middle < known + 1000)).sum())
+
+
+section.claim(
+    "fig7b",
+    "Fig. 7, centre",
+    "Dropout brings generalisation forward and removes grokking.",
+    Part("best median t_test with dropout / without", _best_over_none, at_most(1 / 3)),
+    Part("dropout rates with t_test up to 1,000 and a delay below 1,000", _no_wait, at_least(1)),
+    on="dropout_times",
+)
+
+
+def sooner(record: xr.Dataset) -> NDArray[np.bool_]:
+    """(rate,) whether decay grown from its least to about 2 halves the time to generalise, or lets it be reached."""
+    found = diagram(record, "weight_decay")
+    t = np.where(np.isnan(found.t_val), np.inf, found.t_val).min(-1)
+    high = t[np.argmin(np.abs(np.log(found.y / 2)))]
+    return np.isfinite(high) & (high <= t[0] / 2)
+
+
+def _sooner_at_two(record: xr.Dataset) -> int:
+    rates = np.unique(record.lr.values)
+    return int(sooner(record)[[np.argmin(np.abs(np.log(rates / one))) for one in (1e-4, 1e-3)]].sum())
+
+
+def _clear(record: xr.Dataset) -> Array:
+    """The decays of cells of comprehension."""
+    found = diagram(record, "weight_decay")
+    return np.broadcast_to(found.y[:, None], found.phases.shape)[found.phases == COMPREHENSION]
+
+
+section.claim(
+    "fig7c",
+    "Fig. 7, right",
+    "Transformers have the four phases, and weight decay of the decoder removes grokking.",
+    Part("phases that occur, of four",
+         lambda record: len({*diagram(record, "weight_decay").phases.ravel().tolist()} & set(range(4))), exactly(4)),
+    Part("decays with comprehension", _clear, between(0.1, 20), every=True),
+    Part("rates, of those next to 1e-4 and 1e-3, at which a decay of 2 halves t_test or lets it be reached",
+         _sooner_at_two, exactly(2)),
+    Part("highest rate and decay confused (1: yes)",
+         lambda record: diagram(record, "weight_decay").phases[-1, -1] == CONFUSION, exactly(1)),
+    on="phases_transformer",
+    paper="comprehension at rates of 1e-3 to 6e-3 with decays of 0.5 to 6",
+)  # fmt: skip
+
+section.claim(
+    "fig21",
+    "Fig. 21",
+    "The initial embeddings already hold part of the final structure.",
+    Part("ring share of the start on the final plane / that of unrelated embeddings",
+         lambda study: float(study.initial.median() / study.chance.median()), at_least(3)),
+    Part("ring share at the end", lambda study: study.share[:, -1], at_least(0.8)),
+    on="rings",
+)  # fmt: skip
+
+section.claim(
+    "fig22",
+    "Fig. 22",
+    "A few components of the final embeddings carry the generalisation, sooner than the embeddings' own.",
+    Part("test accuracy at the end with ten components", lambda study: study.at_end.sel(component=10), at_least(0.97)),
+    Part("and with two", lambda study: study.at_end.sel(component=2), at_most(0.5)),
+    Part("networks for which, between t_train and t_test, the final components do as well as the own, to 0.02",
+         lambda study: (while_generalising(study).sel(part="test", way="final")
+                        - while_generalising(study).sel(part="test", way="own") >= -0.02).mean(),
+         at_least(2 / 3)),
+    on="component_accuracy",
+)  # fmt: skip
+
+
+def _mirrored_less_new(accuracy: xr.DataArray) -> xr.DataArray:
+    return accuracy.sel(way="actual", part="mirrored") - accuracy.sel(way="actual", part="new")
+
+
+MIRRORED = "accuracy on held-out pairs whose mirror image is trained on, less that on the others"
+section.claim(
+    "mirrors",
+    "beyond Fig. 7",
+    "Held-out pairs are alike for a transformer, whether or not their mirror image is trained on.",
+    Part(f"{MIRRORED}, at the end", lambda study: _mirrored_less_new(study.accuracy[..., -1]), at_most(0.05)),
+    Part("the same between t_train and t_test", lambda study: _mirrored_less_new(while_generalising(study)),
+         at_most(0.05)),
+    on="component_accuracy",
+    whose="ours",
+)  # fmt: skip
