@@ -71,7 +71,7 @@ from grokbook.chapters.liu.theory.training_sets import (
     rates_of,
     share_reached,
 )
-from grokbook.chapters.liu.theory.transition import critical_sizes, ideal_study, transition_study
+from grokbook.chapters.liu.theory.transition import critical_sizes, crossing, ideal_study, transition_study
 
 __all__ = [
     "AVERAGING",
@@ -95,6 +95,7 @@ __all__ = [
     "conserved",
     "count_of",
     "critical_sizes",
+    "crossing",
     "descend",
     "effective_loss",
     "equations",

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook import checks
-from grokbook.chapters.liu.theory.relations import Seed, symbols, which_held
+from grokbook.chapters.liu.theory.relations import Array, Seed, symbols, which_held
 from grokbook.chapters.liu.theory.training_sets import (
     count_of,
     implied_by,
@@ -87,3 +87,13 @@ def ideal_study(p: int, sizes: Sequence[int], count: int, *, seed: int = 0, modu
             found.setdefault(name, []).append(column)
     variables = {name: (("size", "draw"), np.stack(rows)) for name, rows in found.items()}
     return xr.Dataset(variables, {"size": list(sizes)}, {"p": p, "samples": p * (p + 1) // 2})
+
+
+def crossing(x: Array, y: Array, level: float = 0.5) -> float:
+    """Where a curve through points first passes a level upwards, by linear interpolation; nan if it never does."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    passed = np.flatnonzero((y[1:] >= level) & (y[:-1] < level))
+    if not len(passed):
+        return float("nan")
+    i = int(passed[0])
+    return float(x[i] + (level - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
