@@ -225,11 +225,11 @@ def draw_ring(ax: Axes, points: Array, frequency: int, *, labels: int = 0) -> Ax
     ax.scatter(points[order, 0], points[order, 1], c=colors, s=17, lw=0, zorder=3)
     for place in np.linspace(0, p, labels, endpoint=False).astype(int):
         at = points[order[place]]
-        away = 9 * at / np.linalg.norm(at)
+        away = 11 * at / np.linalg.norm(at)
         ax.annotate(str(order[place]), at, xytext=tuple(away), textcoords="offset points", ha="center", va="center",
                     fontsize=10.2)  # fmt: skip
     ax.set_aspect("equal", "datalim")
-    ax.margins(0.14)
+    ax.margins(0.18)
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)
@@ -262,14 +262,14 @@ def component_accuracy(components):
     Returns:
         Dataset: ``accuracy`` (run, way, part, snapshot) with way "actual", "own" (the first components of the moment)
         and "final" (those of the end), and part "train", "test", "mirrored" (held-out ordered pairs whose mirror image
-        is trained on) and "new" (the others); ``at_end`` (run, component) on the test set; ``snapshot_step``;
-        ``t_train`` and ``t_test`` (run).
+        is trained on; their share is an attribute) and "new" (the others); ``at_end`` (run, component) on the test
+        set; ``snapshot_step``; ``t_train`` and ``t_test`` (run).
     """
     record = components
     names = [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
     ways, parts = ("actual", "own", "final"), ("train", "test", "mirrored", "new")
     accuracy = np.full((record.sizes["run"], len(ways), len(parts), record.sizes["snapshot"]), np.nan)
-    at_end = np.full((record.sizes["run"], len(COMPONENTS)), np.nan)
+    at_end, shares = np.full((record.sizes["run"], len(COMPONENTS)), np.nan), []
     for i in range(record.sizes["run"]):
         run = record.isel(run=i)
         model = PairEncoder(int(run.p), int(run.d_model), int(run.layers), int(run.hidden))
@@ -279,6 +279,7 @@ def component_accuracy(components):
         grid[tuple(pairs.T)] = trained
         mirrored = ~trained & grid[pairs[:, 1], pairs[:, 0]]
         sets = trained, ~trained, mirrored, ~trained & ~mirrored
+        shares.append(mirrored.sum() / (~trained).sum())
         final = run.W_E.isel(snapshot=-1).values
         for t in range(record.sizes["snapshot"]):
             params = {name: run[name].isel(snapshot=t).values for name in names}
@@ -298,6 +299,7 @@ def component_accuracy(components):
             "t_test": ("run", record.reached_test_accuracy.values),
         },
         {"way": list(ways), "part": list(parts), "component": list(COMPONENTS)},
+        {"mirrored": float(np.mean(shares))},
     )
 
 
