@@ -285,22 +285,18 @@ def _between(study: xr.Dataset) -> int:
     return sum(not any((one < other).any() for other in clear) or bool((one > clear).all()) for one in late)
 
 
-_MAP = (
+section.claim(
+    "fig8b",
+    "Fig. 8, right",
+    "Images have the phases too: memorisation at low decay and rate, confusion at high.",
     _corner("least rate and decay", 0, 0, exactly(MEMORISATION)),
     _corner("highest rate and decay", -1, -1, exactly(CONFUSION)),
     Part("comprehension and grokking that occur, of two",
          lambda study: len({*map_of(study).phases.ravel().tolist()} & {COMPREHENSION, GROKKING}), exactly(2)),
     Part("cells of grokking beyond all of comprehension", _between, exactly(0)),
-)  # fmt: skip
-section.claim(
-    "fig8b",
-    "Fig. 8, right",
-    "Images have the phases too: memorisation at low decay and rate, confusion at high.",
-    *_MAP,
     _corner("highest decay, least rate", -1, 0,
             Bound("not {}", (CONFUSION,), lambda code: not np.isnan(code) and code != CONFUSION)),
     on="image_map",
-    earlier=_MAP,
 )  # fmt: skip
 
 

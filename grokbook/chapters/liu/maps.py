@@ -141,25 +141,23 @@ def published_at(ours: Diagram, panel: str) -> Diagram:
     return Diagram(ours.x, ours.y, theirs.t_train[cells], theirs.t_val[cells], ours.budget)
 
 
-def same_phase(ours: Diagram, panel: str, *, grid: float = GRID) -> NDArray[np.bool_]:
-    """(y, x) whether the phase is the published one, where our wait is known to ``grid`` steps only."""
+def same_phase(ours: Diagram, panel: str) -> NDArray[np.bool_]:
+    """(y, x) whether the phase is the published one, where our wait is known to ``GRID`` steps only."""
     theirs = published_at(ours, panel).each[..., 0]
-    ways = [replace(ours, gap=ours.gap + shift).each[..., 0] for shift in (-grid, 0, grid)]
+    ways = [replace(ours, gap=ours.gap + shift).each[..., 0] for shift in (-GRID, 0, GRID)]
     return np.any([one == theirs for one in ways], axis=0)
 
 
-def same_times(ours: Diagram, panel: str, *, share: float = 0.01, grid: float = GRID) -> Array:
+def same_times(ours: Diagram, panel: str) -> Array:
     """(y, x) 1 where both times are the published ones, 0 where not, nan where the published run never generalises.
 
-    Args:
-        share: by which times may differ.
-        grid: steps by which they may in any case, since ours are looked at on a grid.
+    They may differ by 1 %, and by a step of the grid on which ours are looked at.
     """
     theirs = published_at(ours, panel)
     agree = np.ones(theirs.each.shape, bool)
     with np.errstate(invalid="ignore"):
         for mine, other in ((ours.t_train, theirs.t_train), (ours.t_val, theirs.t_val)):
-            agree &= np.abs(mine[..., :1] - other) <= np.maximum(share * other, grid)
+            agree &= np.abs(mine[..., :1] - other) <= np.maximum(0.01 * other, GRID)
     return np.where(theirs.each <= GROKKING, agree, np.nan)[..., 0]
 
 

@@ -27,9 +27,7 @@ from grokbook.chapters.liu.theory.phases import (
     CONFUSION,
     GROKKING,
     MEMORISATION,
-    NO_MAJORITY,
     PHASES,
-    majority,
 )
 from grokbook.chapters.liu.training import BOTH_REACHED, every, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, exactly, near
@@ -178,45 +176,37 @@ def comparable(record: xr.Dataset) -> bool:
     return bool((record.p == 10).all() and (record.train_size == 45).all())
 
 
-def as_published(record: xr.Dataset, name: str, *, grid: float = GRID) -> float:
+def as_published(record: xr.Dataset, name: str) -> float:
     """Share of cells with the published phase; nan for another table."""
-    return float(same_phase(panel(record, name), PANELS[name][0], grid=grid).mean()) if comparable(record) else np.nan
+    return float(same_phase(panel(record, name), PANELS[name][0]).mean()) if comparable(record) else np.nan
 
 
-def on_time(record: xr.Dataset, name: str, *, grid: float = GRID, outliers: bool = True) -> float:
-    """Share of the published generalising cells whose two times are ours; nan for another table.
-
-    Args:
-        grid: steps by which times may differ where 1 % is less.
-        outliers: with those cells at the smallest rate that do not fit their neighbours (see ``outlying``).
-    """
+def on_time(record: xr.Dataset, name: str, *, outliers: bool = True) -> float:
+    """Share of the published generalising cells whose two times are ours, with or without those cells that do not fit
+    their neighbours (see ``outlying``); nan for another table."""
     found = panel(record, name)
-    agree = same_times(found, PANELS[name][0], grid=grid)
+    agree = same_times(found, PANELS[name][0])
     if not outliers:
         agree = np.where(outlying(found, PANELS[name][0]), np.nan, agree)
     return float(np.nanmean(agree)) if comparable(record) else np.nan
 
 
-def boundary(record: xr.Dataset, name: str, *, ties: int | None) -> dict[str, float]:
+def boundary(found: Diagram) -> dict[str, float]:
     """Between what generalises and what does not, in a diagram of the embeddings' rate over the decoder's.
 
     Returns:
-        ``inside``: share of the decoder rates that have a boundary with it at 1 to 20 times their own rate; ``ratio``:
-        their median; ``slope`` of its logarithm; ``below``: cells that generalise at a third of the rate or less;
-        ``confused``: cells in confusion.
+        ``inside``: share of the decoder rates that have a boundary with it at 1 to 20 times their own rate; ``slope``
+        of its logarithm; ``below``: cells that generalise at a third of the rate or less; ``confused``: in confusion.
     """
-    found = panel(record, name)
-    phases = majority(found.each, ties=ties)[0]
-    good = phases <= GROKKING
+    good = found.generalises
     columns = np.flatnonzero(good.any(0) & ~good.all(0))
     edge = np.array([found.y[good[:, c]].min() for c in columns])
     ratio = edge / found.x[columns]
     return {
         "inside": float(((ratio >= 1 - 1e-9) & (ratio <= 20)).mean()) if len(columns) else np.nan,
-        "ratio": float(np.median(ratio)) if len(columns) else np.nan,
         "slope": float(np.polyfit(np.log(found.x[columns]), np.log(edge), 1)[0]) if len(columns) > 1 else np.nan,
         "below": int(good[found.y[:, None] / found.x[None, :] <= 1 / 3].sum()),
-        "confused": int((phases == CONFUSION).sum()),
+        "confused": int((found.phases == CONFUSION).sum()),
     }
 
 
@@ -241,21 +231,24 @@ def phase_name(code: float) -> str:
 # --------------------------------------------------------------------------------------------------------------- claims
 
 
-def _cells(name: str, least: float, grid: float = GRID) -> Part:
-    words = "cells with the published phase" + (f", a wait being known to {grid:g} steps" if grid else "")
-    return Part(words, partial(as_published, name=name, grid=grid), at_least(least), percent, on=(name,))
+def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound,
+          show: Callable[[float], str] = number) -> Part:  # fmt: skip
+    """A part about one diagram."""
+    return Part(words, lambda record: measure(panel(record, name)), bound, show, on=(name,))
+
+
+def _cells(name: str, least: float) -> Part:
+    words = f"cells with the published phase, a wait being known to {GRID} steps"
+    return Part(words, lambda record: as_published(record, name), at_least(least), percent, on=(name,))
 
 
 def _occurring(name: str) -> Part:
-    def occurring(record: xr.Dataset) -> int:
-        return len(set(np.unique(panel(record, name).phases)) & set(range(4)))
-
-    return Part("phases that occur, of four", occurring, exactly(4), on=(name,))
+    return _part(name, "phases that occur, of four", lambda one: len({*one.phases.ravel()} & set(range(4))), exactly(4))
 
 
-def _edge(name: str, ties: int | None = NO_MAJORITY) -> tuple[Part, ...]:
+def _edge(name: str) -> tuple[Part, ...]:
     def part(words: str, key: str, bound: Bound, show: Callable[[float], str] = number) -> Part:
-        return Part(words, lambda record: boundary(record, name, ties=ties)[key], bound, show, on=(name,))
+        return _part(name, words, lambda found: boundary(found)[key], bound, show)
 
     return (
         part("decoder rates whose boundary lies at 1 to 20 times them", "inside", at_least(0.8), percent),
@@ -272,7 +265,6 @@ section.claim(
     _cells("phases_rates", 0.85),
     *_edge("phases_rates"),
     paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times",
-    earlier=(_cells("phases_rates", 0.85, 0), *_edge("phases_rates")),
 )
 
 section.claim(
@@ -281,12 +273,11 @@ section.claim(
     "The boundary is the same for other splits.",
     *_edge("phases_rates_splits"),
     whose="ours",
-    earlier=_edge("phases_rates_splits", None),
 )
 
 
-def _times(words: str, grid: float = GRID, outliers: bool = True) -> Part:
-    measure = partial(on_time, name="phases_regression", grid=grid, outliers=outliers)
+def _times(words: str, **how: Any) -> Part:
+    measure = partial(on_time, name="phases_regression", **how)
     return Part(words, measure, at_least(0.9), percent, on=("phases_regression",))
 
 
@@ -298,12 +289,11 @@ section.claim(
     _times("generalising cells with both published times, to 1 % or 10 steps"),
     _times("the same without the decays 2, 5 and 8 at the rate 1e-5", outliers=False),
     paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion",
-    earlier=(_cells("phases_regression", 0.9, 0), _times("generalising cells with both published times, to 1 %", 0)),
 )
 
 
-def _up(other: int) -> Callable[[xr.Dataset], int]:
-    return lambda record: steps_up(panel(record, "phases_regression").phases, COMPREHENSION, other)
+def _up(other: int) -> Callable[[Diagram], int]:
+    return lambda found: steps_up(found.phases, COMPREHENSION, other)
 
 
 SWEEPS = tuple(PANELS)[1:]
@@ -311,129 +301,79 @@ section.claim(
     "fig6b-order",
     "Fig. 6b to d, section 4",
     "Grokking is sandwiched between comprehension and memorisation.",
-    Part("steps from comprehension to memorisation as the decay grows, in (b)", _up(MEMORISATION), exactly(0),
-         on=SWEEPS[:1]),
-    Part("and to grokking", _up(GROKKING), above(0), on=SWEEPS[:1]),
+    _part(SWEEPS[0], "steps from comprehension to memorisation as the decay grows, in (b)", _up(MEMORISATION),
+          exactly(0)),
+    _part(SWEEPS[0], "and to grokking", _up(GROKKING), above(0)),
     Part("contacts of comprehension and memorisation along the decay, in (b), (c), (d)", partial(touching, axis=0),
          exactly(0), every=True, on=SWEEPS),
     Part("and along the rate", partial(touching, axis=1), exactly(0), every=True, on=SWEEPS),
 )  # fmt: skip
 
 
-def _of_splits(name: str, measure: Callable[[Diagram], Any], ties: int | None) -> Callable[[xr.Dataset], float]:
-    """A measure of (y, x) phases, with cells without a majority called ``ties``."""
-
-    def of(record: xr.Dataset) -> float:
-        found = panel(record, name)
-        return float(measure(found, majority(found.each, ties=ties)[0]))  # type: ignore[call-arg]
-
-    return of
+def _slow(found: Diagram) -> float:
+    columns = np.broadcast_to(found.x, found.phases.shape)[found.phases == COMPREHENSION]
+    return float((columns <= 1.001e-3).mean()) if len(columns) else np.nan
 
 
-def _regression_splits(ties: int | None = NO_MAJORITY) -> tuple[Part, ...]:
-    def part(words: str, measure: Any, bound: Any, **show: Any) -> Part:
-        return Part(words, _of_splits("phases_regression_splits", measure, ties), bound, **show,
-                    on=("phases_regression_splits",))  # fmt: skip
-
-    def slow(found: Diagram, phases: np.ndarray) -> float:
-        columns = np.broadcast_to(found.x, phases.shape)[phases == COMPREHENSION]
-        return float((columns <= 1.001e-3).mean()) if len(columns) else np.nan
-
-    def direct(found: Diagram, phases: np.ndarray) -> float:
-        return steps_up(phases, COMPREHENSION, MEMORISATION) - 0.2 * steps_up(phases, COMPREHENSION, GROKKING)
-
-    return (
-        part("least share of cells in a phase", lambda _, x: min((x == code).mean() for code in range(4)),
-             at_least(0.04), show=percent),
-        part("highest rate without decay", lambda _, x: x[0, -1], exactly(MEMORISATION), show=phase_name),
-        part("highest rate, highest decay", lambda _, x: x[-1, -1], exactly(CONFUSION), show=phase_name),
-        part("share of comprehension at rates up to 1e-3", slow, at_least(0.75), show=percent),
-        part("steps from comprehension to memorisation, less a fifth of those to grokking", direct, at_most(1)),
-    )  # fmt: skip
-
-
+_of_splits = partial(_part, "phases_regression_splits")
 section.claim(
     "fig6b-splits",
     "Fig. 6b",
     "The same four phases for other splits.",
-    *_regression_splits(),
+    _of_splits("least share of cells in a phase", lambda one: min((one.phases == code).mean() for code in range(4)),
+               at_least(0.04), percent),
+    _of_splits("highest rate without decay", lambda one: one.phases[0, -1], exactly(MEMORISATION), phase_name),
+    _of_splits("highest rate, highest decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), phase_name),
+    _of_splits("share of comprehension at rates up to 1e-3", _slow, at_least(0.75), percent),
+    _of_splits("steps from comprehension to memorisation, less a fifth of those to grokking",
+               lambda one: _up(MEMORISATION)(one) - 0.2 * _up(GROKKING)(one), at_most(1)),
     whose="ours",
-    earlier=_regression_splits(None),
-)
+)  # fmt: skip
 
 
-def _apart(record: xr.Dataset) -> float:
-    """How far the median decay of grokking lies above comprehension's."""
-    found = panel(record, "phases_classification")
+def _apart(found: Diagram) -> float:
     rows = np.broadcast_to(found.y[:, None], found.phases.shape)
     return float(np.median(rows[found.phases == GROKKING]) - np.median(rows[found.phases == COMPREHENSION]))
-
-
-def _classification(grid: float) -> tuple[Part, ...]:
-    decay = "median decay of grokking above that of comprehension"
-    return (
-        _cells("phases_classification", 0.85, grid),
-        Part(decay, _apart, at_least(4), on=("phases_classification",)),
-        _occurring("phases_classification"),
-    )
 
 
 section.claim(
     "fig6c",
     "Fig. 6c",
     "Classification has the same phases, and grokking needs more decay than comprehension.",
-    *_classification(GRID),
+    _cells("phases_classification", 0.85),
+    _part("phases_classification", "median decay of grokking above that of comprehension", _apart, at_least(4)),
+    _occurring("phases_classification"),
     paper="30 cells of comprehension, 85 of grokking, 50 of memorisation, 11 of confusion",
-    earlier=_classification(0),
 )
 
 
-def _group_splits(ties: int | None = NO_MAJORITY) -> tuple[Part, ...]:
-    def part(words: str, measure: Any, bound: Any, **show: Any) -> Part:
-        return Part(words, _of_splits("phases_group_splits", measure, ties), bound, **show, on=("phases_group_splits",))
-
-    def middle(found: Diagram, phases: np.ndarray) -> float:
-        inside = ((found.x >= 5e-5) & (found.x <= 2e-4))[None, :] & (found.y <= 30)[:, None]
-        return float((phases[inside] <= GROKKING).mean()) if inside.any() else np.nan
-
-    def least(found: Diagram, phases: np.ndarray) -> float:
-        rows = np.broadcast_to(found.y[:, None], phases.shape)[phases == CONFUSION]
-        return float(rows.min(initial=np.inf))
-
-    return (
-        part("phases that occur, of four", lambda _, x: len(set(np.unique(x)) & set(range(4))), exactly(4)),
-        part("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30", middle, at_least(0.6), show=percent),
-        part("cells that generalise at decay 200", lambda found, x: (x[found.y >= 200] <= GROKKING).sum(), exactly(0)),
-        part("least decay with confusion", least, at_least(50)),
-    )
+def _middle(found: Diagram) -> float:
+    inside = ((found.x >= 5e-5) & (found.x <= 2e-4))[None, :] & (found.y <= 30)[:, None]
+    return float(found.generalises[inside].mean()) if inside.any() else np.nan
 
 
+def _least_confused(found: Diagram) -> float:
+    return float(found.y[(found.phases == CONFUSION).any(1)].min(initial=np.inf))
+
+
+_of_groups = partial(_part, "phases_group_splits")
 section.claim(
     "fig6d",
     "Fig. 6d",
     "The permutation group S₃ has the four phases too: other splits.",
-    *_group_splits(),
-    earlier=_group_splits(None),
+    _occurring("phases_group_splits"),
+    _of_groups("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30", _middle, at_least(0.6), percent),
+    _of_groups("cells that generalise at decay 200", lambda one: one.generalises[one.y >= 200].sum(), exactly(0)),
+    _of_groups("least decay with confusion", _least_confused, at_least(50)),
 )
-
-
-def _group_published(grid: float) -> tuple[Part, ...]:
-    def most(record: xr.Dataset) -> int:
-        counts = panel(record, "phases_group").counts()
-        return list(counts).index(max(counts, key=lambda name: counts[name]))
-
-    return (
-        _cells("phases_group", 0.85, grid),
-        _occurring("phases_group"),
-        Part("most frequent phase", most, exactly(COMPREHENSION), phase_name, on=("phases_group",)),
-    )
-
 
 section.claim(
     "fig6d-published",
     "Fig. 6d",
     "S₃ on the split of the publication: the same phases, cell by cell.",
-    *_group_published(GRID),
+    _cells("phases_group", 0.85),
+    _occurring("phases_group"),
+    _part("phases_group", "most frequent phase", lambda one: np.bincount(one.phases.ravel()).argmax(),
+          exactly(COMPREHENSION), phase_name),
     paper="73 cells of comprehension, 31 of grokking, 62 of memorisation, 10 of confusion",
-    earlier=_group_published(0)[:2],
-)
+)  # fmt: skip

@@ -31,14 +31,7 @@ def phase_of(t_train: ArrayLike, t_val: ArrayLike, *, budget: float = np.inf, ga
     return np.select([trained & validated & ~late, trained & validated, trained, ~validated], [0, 1, 2, 3], 4)
 
 
-def majority(
-    phases: ArrayLike, axis: int = -1, *, ties: int | None = NO_MAJORITY
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The phase of more than half along an axis, and the share that has the most frequent one.
-
-    Args:
-        ties: what a cell without a majority is called; None gives it the first of its most frequent phases.
-    """
+def majority(phases: ArrayLike, axis: int = -1) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The phase of more than half along an axis, else "no majority", and the share that has the most frequent one."""
     shares = np.stack([(np.asarray(phases) == code).mean(axis) for code in range(len(PHASES))])
-    most, share = shares.argmax(0), shares.max(0)
-    return (most if ties is None else np.where(share > 0.5, most, ties)), share
+    return np.where(shares.max(0) > 0.5, shares.argmax(0), NO_MAJORITY), shares.max(0)
