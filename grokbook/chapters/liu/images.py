@@ -19,7 +19,7 @@ from grokbook.chapters.liu.phases import phase_name
 from grokbook.chapters.liu.theory.phases import COMPREHENSION, CONFUSION, GAP, GROKKING, MEMORISATION, THRESHOLD
 from grokbook.chapters.liu.training import every
 from grokbook.claims import Bound, Part, at_least, at_most, below, exactly
-from grokbook.curves import at, first, last, median, sweep
+from grokbook.curves import first, last, median, sweep
 from grokbook.images import ImageTask
 from grokbook.models.dense import DenseNet
 from grokbook.optim import AdamW, Group
@@ -152,7 +152,7 @@ def image_waits(image_curves):
         "lr": record.lr.values,
         "t_train": t_train,
         "t_test": t_test,
-        "then": at(record, "test_accuracy", t_train),
+        "then": [np.interp(t, record.step, row) for t, row in zip(t_train, record.test_accuracy.values, strict=True)],
         "end": last(record, "test_accuracy"),
     }
     return _sized(xr.Dataset({name: ("run", one) for name, one in values.items()}), record)
