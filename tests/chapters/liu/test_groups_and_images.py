@@ -1,0 +1,43 @@
+"""Hexagons against chance, and images."""
+
+import numpy as np
+import xarray as xr
+
+from grokbook.chapters.liu import Settings, groups, images
+from grokbook.chapters.liu.theory import permutation_matrices
+
+
+def test_a_regular_hexagon_is_no_misfit_and_rare_among_random_matrices():
+    angle = np.pi / 3 * np.arange(6)
+    embedding = np.stack([np.cos(angle), np.sin(angle)], -1) @ np.random.default_rng(0).normal(size=(2, 9))
+    shape = groups.hexagon(np.hstack([embedding, np.zeros((6, 3))]) + 1e-9)
+    assert shape.plane == (0, 1)
+    matrices = permutation_matrices("S3").reshape(6, -1)
+    assert groups.principal(matrices)[1][:4].round(6).tolist() == [0.25] * 4
+    assert groups.chance_of(60 / 110) < 0.01
+
+
+def test_what_first_counted_as_a_hexagon_most_random_matrices_are():
+    assert groups.chance_of(1) > 0.5
+
+
+def test_free_features_keep_the_means_of_their_classes():
+    study = images.class_features(Settings())
+    adam, descent, bare = (study.sel(way=way) for way in ("Adam", "gradient descent", "without 1/Z"))
+    assert adam.ratio[-1] < 0.01 * adam.ratio[0]
+    assert abs(descent.Z / descent.Z[0] - 1).max() < 1e-3
+    assert 0.9 < bare.Z[-1] / bare.Z[0] < 1
+
+
+def test_the_wait_of_images_is_judged_with_never_as_infinite():
+    (claim,) = (one for one in images.section.claims if one.id == "fig20")
+    sizes = [30, 100, 300, 900]
+    for waits, outcome in (
+        ([8_000, 900, 800, 700], "reproduced"),
+        ([2_000, 1_500, 1_200, 1_000], "partly"),
+        ([np.inf, 900, 800, 700], "reproduced"),
+        ([700, 800, 900, 8_000], "not reproduced"),
+    ):
+        table = np.array(waits, float)[None, None]
+        study = xr.Dataset({"steps": (("threshold", "seed", "images"), table)}, {"images": sizes})
+        assert claim.judge({"image_times": study}).outcome == outcome, waits

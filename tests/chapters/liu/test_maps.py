@@ -1,0 +1,115 @@
+"""Phases, diagrams, and how near they come to the published ones."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.liu import knobs, maps, phases
+from grokbook.chapters.liu.theory.phases import NO_MAJORITY, PHASES, majority, phase_of
+from grokbook.train.experiment import coordinates
+
+
+def test_phases_are_those_of_the_table():
+    cases = {
+        (500, 1499): "comprehension",
+        (500, 1500): "grokking",
+        (500, np.nan): "memorisation",
+        (np.nan, np.nan): "confusion",
+        (np.nan, 500): "held out only",
+        (900, 200): "comprehension",
+    }
+    for (t_train, t_val), name in cases.items():
+        assert PHASES[int(phase_of(t_train, t_val))] == name
+    assert PHASES[int(phase_of(500, 1500, gap=1001))] == "comprehension"
+    assert PHASES[int(phase_of(500, 1500, budget=1499))] == "memorisation"
+    assert PHASES[int(phase_of(500, 600, budget=400))] == "confusion"
+    assert phase_of([[1, 2]], [[3], [4]]).shape == (2, 2)
+
+
+def test_a_cell_without_a_majority_belongs_to_no_phase():
+    codes, share = majority([[0, 0, 1], [3, 2, 1], [2, 2, 2], [0, 1, NO_MAJORITY]])
+    assert codes.tolist() == [0, NO_MAJORITY, 2, NO_MAJORITY]
+    np.testing.assert_allclose(share, [2 / 3, 1 / 3, 1, 1 / 3])
+
+
+def test_the_published_counts_are_those_the_paper_was_drawn_from():
+    wanted = {
+        "rates": (29, 31, 109, 0),
+        "regression": (17, 60, 60, 39),
+        "classification": (30, 85, 50, 11),
+        "group": (73, 31, 62, 10),
+    }
+    for panel, numbers in wanted.items():
+        assert tuple(maps.published(panel).counts().values()) == (*numbers, 0, 0)
+    regression = maps.published("regression")
+    column = int(np.argmin(np.abs(regression.x - 1e-4)))
+    assert (regression.t_train[0, column, 0], regression.t_val[0, column, 0]) == (1651, 2077)
+
+
+def test_a_wait_is_known_to_a_step_of_the_grid():
+    theirs = maps.published("regression")
+    moved = {
+        shift: dataclasses.replace(theirs, t_train=theirs.t_train - shift, t_val=theirs.t_val + shift)
+        for shift in (0, 5, 2_000)
+    }
+    assert maps.same_phase(moved[0], "regression").all() and maps.same_phase(moved[5], "regression").all()
+    assert maps.same_phase(moved[2_000], "regression").mean() < 1
+    times = {shift: maps.same_times(one, "regression") for shift, one in moved.items()}
+    assert np.isfinite(times[0]).sum() == 77 == np.nansum(times[0]) == np.nansum(times[5])
+    assert np.nansum(times[2_000]) < 77
+
+
+def test_six_released_counts_stand_out_and_no_others():
+    for panel in ("regression", "classification"):
+        odd, rest = maps.roughness(panel)
+        assert maps.outlying(maps.published(panel), panel).sum() == 3 and odd > 1.3 and rest < 1
+    assert not maps.outlying(maps.published("group"), "group").any()
+
+
+def as_published(name):
+    """A record with the published steps, without training."""
+    experiment = phases.section.experiments[name](phases.Settings())
+    record = xr.Dataset(coords={key: ("run", value) for key, value in coordinates(experiment.runs).items()})
+    panel, setting = phases.PANELS[name]
+    theirs = maps.published(panel)
+    x = np.searchsorted(theirs.x, record.lr.values * 0.999)
+    y = np.searchsorted(theirs.y, record[setting].values * 0.999)
+    for split, table in (("train", theirs.t_train), ("test", theirs.t_val)):
+        record[f"reached_{split}_accuracy"] = ("run", table[y, x, 0])
+    return record
+
+
+@pytest.mark.parametrize(
+    "name, id",
+    [
+        ("phases_rates", "fig6a"),
+        ("phases_regression", "fig6b"),
+        ("phases_classification", "fig6c"),
+        ("phases_group", "fig6d-published"),
+    ],
+)
+def test_the_published_diagrams_meet_the_criteria_and_shuffled_ones_do_not(name, id):
+    (claim,) = (one for one in phases.section.claims if one.id == id)
+    record = as_published(name)
+    assert claim.judge({name: record}).outcome == "reproduced"
+    order = np.random.default_rng(0).permutation(record.sizes["run"])
+    shuffled = record.assign({key: ("run", values.values[order]) for key, values in record.data_vars.items()})
+    assert claim.judge({name: shuffled}).outcome != "reproduced"
+
+
+def test_contacts_are_counted_along_an_axis():
+    codes = np.array([[0, 0], [1, 2], [2, 2]])
+    assert [maps.contacts(codes, axis) for axis in (0, 1)] == [1, 0]
+    assert [maps.contacts(codes, axis, 1, 2) for axis in (0, 1)] == [1, 1]
+    assert maps.steps_up(codes, 0, 2) == 1 and maps.steps_up(codes, 2, 0) == 0
+
+
+def test_a_batch_of_none_is_the_whole_training_set():
+    experiment = knobs.section.experiments["phases_batch"](phases.Settings(), coarseness=4)
+    record = xr.Dataset(coords={key: ("run", value) for key, value in coordinates(experiment.runs).items()})
+    import json
+
+    sizes = knobs.batch_sizes(record.assign_attrs(recipe=json.dumps(experiment.recipe)))
+    assert set(sizes) == {45, 5} and (sizes == 45).sum() == len(sizes) / 2

@@ -1,0 +1,60 @@
+"""Rings, and what weights answer with other embeddings."""
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from grokbook.chapters.liu import transformers
+from grokbook.models.encoder import PairEncoder
+
+
+def test_a_ring_is_found_and_followed_back():
+    angle = 2 * np.pi * 3 * np.arange(11) / 11
+    generator = np.random.default_rng(0)
+    ring = np.stack([np.cos(angle), np.sin(angle)], -1) @ generator.normal(size=(2, 7)) * 5
+    plane = transformers.best_plane(ring + generator.normal(size=(11, 7)) * 0.1)
+    assert plane.frequency == 3 and plane.share > 0.95
+    assert transformers.onto(0.3 * ring, plane)[1] > 0.95
+    assert transformers.onto(generator.normal(size=(11, 7)), plane)[1] < 0.6
+
+
+def test_all_components_rebuild_the_embeddings():
+    embedding = np.random.default_rng(0).normal(size=(9, 4))
+    np.testing.assert_allclose(transformers.projected(embedding, embedding, 4), embedding, atol=1e-12)
+    assert np.linalg.matrix_rank(transformers.projected(embedding, embedding, 2) - embedding.mean(0)) == 2
+
+
+def test_answers_with_the_own_embeddings_are_the_network_s():
+    model = PairEncoder(5, 8, 2, 6)
+    params = {name: value.double() for name, value in model.init(torch.Generator().manual_seed(0)).items()}
+    pairs = np.stack(np.divmod(np.arange(25), 5), -1)
+    theirs = model({name: value[None] for name, value in params.items()}, torch.from_numpy(pairs)[None])[0].argmax(-1)
+    plain = {name: value.numpy() for name, value in params.items()}
+    found = transformers.answers(model, plain, (plain["W_E"], np.roll(plain["W_E"], 1, 0)), pairs)
+    assert found[0].tolist() == theirs.tolist() and found[1].tolist() != theirs.tolist()
+
+
+def test_the_window_of_generalising_ends_with_the_run_if_it_never_does():
+    study = xr.Dataset(
+        {
+            "accuracy": (("run", "snapshot"), [[0.0, 0.2, 0.4, 1.0], [0.0, 0.2, 0.4, 1.0]]),
+            "snapshot_step": ("snapshot", [0.0, 10.0, 20.0, 30.0]),
+            "t_train": ("run", [10.0, 10.0]),
+            "t_test": ("run", [20.0, np.nan]),
+        }
+    )
+    assert transformers.while_generalising(study).values == pytest.approx([0.3, (0.2 + 0.4 + 1) / 3])
+
+
+def test_networks_that_never_generalise_do_not_meet_fig_7a():
+    (claim,) = (one for one in transformers.section.claims if one.id == "fig7a")
+    curve = np.array([[10.0, 11.0, 5.0]])
+    record = xr.Dataset(
+        {"effective_dimension": (("run", "step"), curve), "reached_test_accuracy": ("run", [20.0])},
+        {"step": [0.0, 10.0, 30.0]},
+    )
+    assert claim.judge({"ring": record}).outcome == "partly"  # at t_test it is at 8.
+    assert claim.judge({"ring": record.assign(reached_test_accuracy=("run", [12.0]))}).outcome == "reproduced"
+    never = record.assign(reached_test_accuracy=("run", [np.nan]))
+    assert claim.judge({"ring": never}).outcome != "reproduced"
