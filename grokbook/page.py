@@ -103,9 +103,7 @@ class Page(Mapping[str, xr.Dataset]):
             study = compute(**given, **own)
         except ValueError as error:
             raise NotTrained(name, str(error)) from None
-        sizes = [
-            data.attrs.get("size", "full") for data in (*given.values(), study)
-        ]
+        sizes = [data.attrs.get("size", "full") for data in (*given.values(), study)]
         return study.assign_attrs(size=max(sizes, key=("full", "fewer seeds", "smaller").index, default="full"))
 
     def _obtain(self, name: str) -> xr.Dataset:

@@ -2,7 +2,6 @@ import itertools
 
 import pytest
 
-from grokbook.chapters.liu import studies as liu
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
@@ -39,14 +38,6 @@ def test_committed_counts_are_those_of_the_code():
     assert len(kinds) > 4
     for kind, one in kinds.items():
         assert planning.count_now(one) == planning.counted()[planning.shape(one)], kind
-
-
-@pytest.mark.parametrize("chapter, cost", [("liu", liu.petaflop)])
-def test_what_a_page_holds_against_its_budget_is_near_what_is_counted(chapter, cost):
-    for experiment in planning.experiments().values():
-        if experiment.name.startswith(f"{chapter}/"):
-            exact = 1e-15 * sum(one.steps * planning.flops(one) for one in experiment.runs)
-            assert 0.65 < cost(experiment) / exact < 1.5, experiment.name
 
 
 def test_the_queue_is_no_shorter_than_its_longest_shard_nor_than_its_work():

@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from grokbook import measures
 from grokbook.chapter import Section
-from grokbook.chapters.liu import Settings, theory
+from grokbook.chapters.liu import Settings
 from grokbook.chapters.liu.training import STRUCTURED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Part, at_least, below
 from grokbook.curves import median
@@ -74,10 +75,36 @@ def dimensions(s: Settings, *, steps: Steps = 20_000, seeds: Seeds = 5, values: 
     )
 
 
+def line_readout(embedding: Array) -> Array:
+    """The projection of embeddings (..., p, d) that comes nearest to the symbols' numbers 0 .. p - 1: (..., p, 1).
+
+    What a linear decoder may keep. With d >= p - 1 dimensions every embedding has a perfect line in it, so its
+    representation quality index then says nothing.
+    """
+    centred = embedding - embedding.mean(-2, keepdims=True)
+    k = np.arange(embedding.shape[-2]) - (embedding.shape[-2] - 1) / 2
+    return centred @ (np.linalg.pinv(centred) @ k[:, None])
+
+
 @section.study
 def useless_dimensions(s: Settings) -> xr.Dataset:
-    """Appendix D's caveat: what dimensions that nobody reads do to the index (`theory.useless_dimensions_study`)."""
-    return theory.useless_dimensions_study(s.p, (1, 2, 3, 4, 6, 8), max(10, s.draws // 20))
+    """A perfect line in one dimension beside random ones that a decoder may ignore, appendix D's caveat.
+
+    Returns:
+        Dataset (dimension, draw): the representation quality index of all dimensions (``rqi``), and after
+        `line_readout` with the line (``readout``) and without one (``noise``).
+    """
+    generator, values = np.random.default_rng(0), (1, 2, 3, 4, 6, 8)
+    index, rows = measures.representation_quality_index, []
+    for d in values:
+        noise = generator.standard_normal((max(10, s.draws // 20), s.p, d))
+        line = noise.copy()
+        line[..., 0] = np.arange(s.p)
+        read, fake = (line_readout(measures.standardised(one)) for one in (line, noise))
+        rows.append([index(line), index(read), index(fake)])
+    found = np.array(rows)
+    variables = {name: (("dimension", "draw"), found[:, k]) for k, name in enumerate(("rqi", "readout", "noise"))}
+    return xr.Dataset(variables, {"dimension": list(values)})
 
 
 def smallest_share(record: xr.Dataset) -> dict[int, Array]:

@@ -17,6 +17,7 @@ from grokbook.chapters.liu.training import (
     BOTH_REACHED,
     EMBEDDING_RATE,
     STRUCTURED,
+    Sizes,
     sizes_of,
     task_of,
     toy_run,
@@ -26,7 +27,7 @@ from grokbook.chapters.liu.training import (
 from grokbook.claims import Part, above, at_least, at_most, below, between, near
 from grokbook.curves import spearman
 from grokbook.measures import median
-from grokbook.settings import Seeds, Steps, Widths
+from grokbook.settings import Seeds, Steps
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
 from grokbook.words import percent
@@ -60,13 +61,13 @@ def _times(s: Settings, name: str, steps: int, sizes: list[int], batch: int | No
 
 
 @section.experiment(quick={"steps": 1000, "sizes": (25, 40, 54)})
-def structure_times(s: Settings, *, steps: Steps = 10_000, sizes: Widths = TIME_SIZES) -> Experiment:
+def structure_times(s: Settings, *, steps: Steps = 10_000, sizes: Sizes = TIME_SIZES) -> Experiment:
     """Figs 4 (b) and 5 (b): when the representation is there, with the whole training set at every step."""
     return _times(s, "structure_times", steps, sizes_of(s.p, sizes), None)
 
 
 @section.experiment(quick={"steps": 1000})
-def structure_times_batched(s: Settings, *, steps: Steps = 10_000, sizes: Widths = (48, 50, 52, 54)) -> Experiment:
+def structure_times_batched(s: Settings, *, steps: Steps = 10_000, sizes: Sizes = (48, 50, 52, 54)) -> Experiment:
     """Figs 4 (b) and 5 (b): the training sets above 45 samples in batches of 45, as in the authors' code."""
     batch = sizes_of(s.p, (BATCH,))[0]
     return _times(s, "structure_times_batched", steps, [n for n in sizes_of(s.p, sizes) if n > batch], batch)

@@ -204,14 +204,14 @@ def class_features(s):
         z = np.maximum(z, 0) if layer < 2 else z
     ways: dict[str, dict[str, Any]] = {
         "Adam": {},
-        "gradient descent": {"optimizer": "sgd", "learning_rate": 1e-5},
+        "gradient descent": {"adam": False, "learning_rate": 1e-5},
         "without 1/Z": {"scale_invariant": False},
     }
     paths = [theory.class_descent(z, y, 100, **changes) for changes in ways.values()]
     return xr.Dataset(
         {
             "ratio": (("way", "step"), np.array([[theory.scatter_ratio(one, y) for one in path] for path in paths])),
-            "Z": (("way", "step"), np.array([[theory.class_loss(one, y).Z for one in path] for path in paths])),
+            "Z": (("way", "step"), np.array([np.square(path).sum((1, 2)) for path in paths])),
             "features": (("frame", "image", "axis"), paths[0][[0, 50, 100]]),
             "label": ("image", y),
         },

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
-from grokbook.chapters.liu.training import sizes_of, task_of, toy_run, train_sets, two_groups
+from grokbook.chapters.liu.training import Sizes, sizes_of, task_of, toy_run, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import last, median
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW
-from grokbook.settings import Seeds, Steps, Widths
+from grokbook.settings import Seeds, Steps
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import select
@@ -43,13 +43,13 @@ def _fractions(s: Settings, name: str, steps: int, sizes: list[int], batch: int 
 
 
 @section.experiment(quick={"steps": 600, "sizes": (20, 35, 50)})
-def fractions(s: Settings, *, steps: Steps = 5_000, sizes: Widths = SIZES) -> Experiment:
+def fractions(s: Settings, *, steps: Steps = 5_000, sizes: Sizes = SIZES) -> Experiment:
     """Figs 3 and 10: accuracy and structure after training on more or less of the table, all of it at every step."""
     return _fractions(s, "fractions", steps, sizes_of(s.p, sizes), None)
 
 
 @section.experiment(quick={"steps": 600})
-def fractions_batched(s: Settings, *, steps: Steps = 5_000, sizes: Widths = (50, 54)) -> Experiment:
+def fractions_batched(s: Settings, *, steps: Steps = 5_000, sizes: Sizes = (50, 54)) -> Experiment:
     """Figs 3 and 10: the training sets above 45 samples in batches of 45, as in the authors' code."""
     batch = sizes_of(s.p, (BATCH,))[0]
     return _fractions(s, "fractions_batched", steps, [n for n in sizes_of(s.p, sizes) if n > batch], batch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from grokbook.chapters.liu.theory import THRESHOLD, ideal_accuracy
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
+from grokbook.settings import several, whole
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Run, Watch
 
 EMBEDDING_RATE, DECODER_RATE = 1e-3, 1e-4
+Sizes = Annotated[tuple[int, ...], several(whole(1, 54))]  # of training sets, of the 55 samples of p = 10
 STRUCTURED = 0.95  # of the representation quality index, figs 4 (b), 5 (b) and 18 (b)
 BOTH_REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", THRESHOLD)))
 

@@ -18,7 +18,7 @@ Seed = np.random.Generator | int | None
 ZERO = 1e-8  # an eigenvalue of A^T A below this is zero; A holds integers, and rounding leaves about 1e-12
 
 
-def parallelograms(p: int, *, modular: bool = False) -> NDArray[np.int64]:
+def parallelograms(p: int) -> NDArray[np.int64]:
     """The permissible set P0 of all samples, eq. 1: every (i, j, m, n) with i + j = m + n.
 
     Equation 19 lists the same sets as sorted quadruples, whose halves do not have equal sums; here the first two and
@@ -26,13 +26,13 @@ def parallelograms(p: int, *, modular: bool = False) -> NDArray[np.int64]:
 
     Returns:
         (|P0|, 4), rows i <= j and m <= n with i < m; |P0| = p (p - 2) (2 p + 1) / 24 for even p and (p**2 - 1)
-        (2 p - 3) / 24 for odd p (without modulus).
+        (2 p - 3) / 24 for odd p.
     """
-    pairs, couples = sums_of(symbols(p), modular=modular)
+    pairs, couples = sums_of(symbols(p))
     return pairs[couples].reshape(-1, 4)
 
 
-def parallelograms_of(pairs: ArrayLike, p: int, *, modular: bool = False) -> NDArray[np.int64]:
+def parallelograms_of(pairs: ArrayLike, p: int) -> NDArray[np.int64]:
     """P0(D), eq. 1: the permissible parallelograms both of whose samples are in one training set (n, 2).
 
     Returns:
@@ -41,30 +41,21 @@ def parallelograms_of(pairs: ArrayLike, p: int, *, modular: bool = False) -> NDA
     Raises:
         ValueError: more than one set, or symbols outside 0 to p - 1.
     """
-    samples, couples = sums_of(symbols(p), modular=modular)
-    held = which_held(pairs, p, empty=True)
+    samples, couples = sums_of(symbols(p))
+    held = which_held(pairs, p)
     if held.ndim > 1:
         raise ValueError(f"pairs must be one set of shape (n, 2), got {np.shape(pairs)}")
     return samples[couples[held[couples].all(-1)]].reshape(-1, 4)
 
 
 def equations(rows: ArrayLike, p: int) -> NDArray[np.int64]:
-    """A(P), eq. 7: the matrix whose null space are the representations in which the parallelograms close.
-
-    Args:
-        rows: (k, 4) parallelograms (i, j, m, n).
+    """A(P), eq. 7: the matrix whose null space are the representations in which the parallelograms (k, 4) close.
 
     Returns:
         (k, p), one equation E_i + E_j - E_m - E_n = 0 a row; a symbol used twice has 2.
-
-    Raises:
-        ValueError: symbols outside 0 to p - 1.
     """
-    p = symbols(p)
     rows = np.asarray(rows, np.int64).reshape(-1, 4)
-    if rows.size and (rows.min() < 0 or rows.max() >= p):
-        raise ValueError(f"parallelograms must hold symbols from 0 to {p - 1}, got {rows.min()} to {rows.max()}")
-    matrix = np.zeros((len(rows), p), np.int64)
+    matrix = np.zeros((len(rows), symbols(p)), np.int64)
     for column, sign in zip(rows.T, (1, 1, -1, -1), strict=True):
         np.add.at(matrix, (np.arange(len(rows)), column), sign)
     return matrix
@@ -86,14 +77,8 @@ class Hierarchy(NamedTuple):
 
 
 def hierarchy(p: int = 4) -> Hierarchy:
-    """The hierarchy of equation sets and of the representations they allow; p = 4 has 8 sets and p = 5 has 128.
-
-    Raises:
-        ValueError: p above 5, of which there are too many sets.
-    """
+    """The hierarchy of equation sets and of the representations they allow; p = 4 has 8 sets and p = 5 has 128."""
     rows = parallelograms(p)
-    if len(rows) > 12:
-        raise ValueError(f"p={p} has 2**{len(rows)} sets of equations; the hierarchy is listed up to p = 5")
     everything = range(len(rows))
     sets = [s for size in reversed(range(len(rows) + 1)) for s in itertools.combinations(everything, size)]
     where = {s: k for k, s in enumerate(sets)}
@@ -106,15 +91,14 @@ def hierarchy(p: int = 4) -> Hierarchy:
     return Hierarchy(tuple(sets), tuple(arrows), tuple(freedom), tuple(closure))
 
 
-def which_held(pairs: ArrayLike, p: int, *, empty: bool = False) -> NDArray[np.bool_]:
-    """(..., n, 2) pairs -> (..., N), which of all samples are among them."""
-    p = symbols(p)
-    pairs = np.asarray(pairs)
-    if pairs.size == 0:
-        if not empty:
-            raise ValueError("train_pairs must hold at least one pair, got an empty training set")
-        pairs = pairs.reshape(*pairs.shape[: max(pairs.ndim - 2, 0)], 0, 2).astype(np.int64)
-    if pairs.ndim < 2 or pairs.shape[-1] != 2 or pairs.dtype.kind not in "iu":
+def which_held(pairs: ArrayLike, p: int) -> NDArray[np.bool_]:
+    """(..., n, 2) pairs -> (..., N), which of all samples are among them.
+
+    Raises:
+        ValueError: no pairs, not integers of that shape, or symbols outside 0 to p - 1.
+    """
+    p, pairs = symbols(p), np.asarray(pairs)
+    if pairs.ndim < 2 or not pairs.size or pairs.shape[-1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(f"train_pairs must be integers of shape (..., n, 2), got {pairs.dtype} of {pairs.shape}")
     outside = (pairs < 0) | (pairs >= p)
     if outside.any():
@@ -128,4 +112,5 @@ def which_held(pairs: ArrayLike, p: int, *, empty: bool = False) -> NDArray[np.b
 
 
 def symbols(p: int) -> int:
+    """A number of symbols, checked."""
     return checks.integer("p", p, 3)

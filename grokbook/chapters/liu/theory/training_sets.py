@@ -13,9 +13,6 @@ from grokbook.measures import parallelogram_gaps, sums_of
 
 BLOCK = 1 << 20  # numbers held at once
 
-#: Three readings of the rates lambda_i, see `rate_factor`.
-AVERAGING = ("raw", "sum", "mean")
-
 
 def random_training_sets(p: int, size: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
     """Training sets drawn without replacement: (count, size, 2).
@@ -30,43 +27,35 @@ def random_training_sets(p: int, size: int, count: int, *, generator: Seed = Non
     return pairs[order[:, :size]]
 
 
-def interactions(train_pairs: ArrayLike, p: int, *, modular: bool = False) -> Array:
+def interactions(train_pairs: ArrayLike, p: int) -> Array:
     """A^T A of the equations A(P0(D)): (..., p, p), of whole numbers.
 
-    Gradient flow of sum |E_i + E_j - E_m - E_n|**2 over P0(D) is driven by it. It is summed over the samples of each
-    answer, which is much faster than listing parallelograms.
+    Gradient flow of sum |E_i + E_j - E_m - E_n|**2 over P0(D) is driven by it.
     """
-    return _interactions(which_held(train_pairs, p), p, modular)
+    return _interactions(which_held(train_pairs, p), p)
 
 
-def rates(train_pairs: ArrayLike, p: int, *, modular: bool = False) -> Array:
-    """The eigenvalues of A^T A in increasing order: (..., p); those that vanish are exactly 0.
-
-    With ``modular``, odd p and all samples every eigenvalue but the first is p (p + 3) / 2: no wave is slower than
-    another, so the effective loss of modular addition chooses no circle.
-    """
-    return rates_of(which_held(train_pairs, p), p, modular)
+def rates(train_pairs: ArrayLike, p: int) -> Array:
+    """The eigenvalues of A^T A in increasing order: (..., p); those that vanish are exactly 0."""
+    return rates_of(which_held(train_pairs, p), p)
 
 
-def nullity(train_pairs: ArrayLike, p: int, *, modular: bool = False) -> NDArray[np.int64]:
+def nullity(train_pairs: ArrayLike, p: int) -> NDArray[np.int64]:
     """n_0: the degrees of freedom of the representations that close every parallelogram of the training set.
 
     Args:
         train_pairs: (..., n, 2).
 
     Returns:
-        (...), from 2 (only a line E_k = a + k b is left) to p (no parallelogram). With ``modular`` the least is 1:
-        only the collapsed representation closes all parallelograms.
+        (...), from 2 (only a line E_k = a + k b is left) to p (no parallelogram).
 
     Reference: below eq. 7; figure 4 (a).
     """
-    return (rates(train_pairs, p, modular=modular) == 0).sum(-1)
+    return (rates(train_pairs, p) == 0).sum(-1)
 
 
-def rate_factor(
-    train_pairs: ArrayLike, p: int, *, averaging: str = "sum", Z0: float | None = None, modular: bool = False
-) -> Array:
-    """What turns an eigenvalue of A^T A into a rate: 1 ("raw"), 2 / Z0 ("sum") or 2 / (Z0 |P0(D)|) ("mean").
+def rate_factor(train_pairs: ArrayLike, p: int, *, averaging: str = "sum", Z0: float | None = None) -> Array:
+    """What turns an eigenvalue of A^T A into a rate: 2 / Z0 ("sum") or 2 / (Z0 |P0(D)|) ("mean").
 
     "mean" is eqs. 5 and 8 as printed; "sum" leaves the average out, which is what the time axes of figures 4 (c) and 5
     (b) need. Equation 42 has half of either.
@@ -80,66 +69,48 @@ def rate_factor(
     Raises:
         ValueError: Z0 not above 0, or an unknown averaging.
     """
-    checks.one_of("averaging", averaging, AVERAGING)
+    checks.one_of("averaging", averaging, ("sum", "mean"))
     Z0 = float(symbols(p)) if Z0 is None else float(Z0)
     if not Z0 > 0:
         raise ValueError(f"Z0 must be above 0, got {Z0}")
-    count = count_of(which_held(train_pairs, p), p, modular)
-    ones = np.ones(count.shape)
-    return {"raw": ones, "sum": ones * 2 / Z0, "mean": 2 / (Z0 * count.clip(1))}[averaging]
+    count = count_of(which_held(train_pairs, p), p)
+    return 2 / Z0 / (count.clip(1) if averaging == "mean" else np.ones(count.shape))
 
 
-def grokking_rate(
-    train_pairs: ArrayLike, p: int, *, averaging: str = "sum", Z0: float | None = None, modular: bool = False
-) -> Array:
+def grokking_rate(train_pairs: ArrayLike, p: int, *, averaging: str = "sum", Z0: float | None = None) -> Array:
     """lambda_3: how fast the slowest part of a representation that is not a line dies out.
 
     Args:
         train_pairs: (..., n, 2).
         averaging, Z0: as in `rate_factor`.
-        modular: takes lambda_2 instead, for there only one eigenvalue always vanishes.
 
     Returns:
         (...), 0 unless the training set implies the line.
 
     Reference: below eq. 9; figure 5 (a).
     """
-    third = rates(train_pairs, p, modular=modular)[..., 1 if modular else 2]
-    return third * rate_factor(train_pairs, p, averaging=averaging, Z0=Z0, modular=modular)
+    return rates(train_pairs, p)[..., 2] * rate_factor(train_pairs, p, averaging=averaging, Z0=Z0)
 
 
 def grokking_steps(
-    train_pairs: ArrayLike,
-    p: int,
-    *,
-    learning_rate: float = 1e-3,
-    averaging: str = "sum",
-    Z0: float | None = None,
+    train_pairs: ArrayLike, p: int, *, learning_rate: float = 1e-3, averaging: str = "sum", Z0: float | None = None
 ) -> Array:
-    """n_h = 1 / (lambda_3 learning rate), the predicted optimizer steps, figure 5 (b): (...), inf if lambda_3 is 0.
-
-    Raises:
-        ValueError: a learning_rate not above 0; besides, as `rate_factor`.
-    """
-    if not learning_rate > 0:
-        raise ValueError(f"learning_rate must be above 0, got {learning_rate}")
+    """n_h = 1 / (lambda_3 learning rate), the predicted optimizer steps, figure 5 (b): (...), inf if lambda_3 is 0."""
     with np.errstate(divide="ignore"):
         return 1 / (grokking_rate(train_pairs, p, averaging=averaging, Z0=Z0) * learning_rate)
 
 
-def ideal_representation(
-    train_pairs: ArrayLike, p: int, d: int = 1, *, generator: Seed = None, modular: bool = False
-) -> Array:
+def ideal_representation(train_pairs: ArrayLike, p: int, d: int = 1, *, generator: Seed = None) -> Array:
     """A random representation that closes the parallelograms of the training set and no others it need not, figure 9.
 
     Returns:
         (..., p, d); a line if the nullity is 2. The same normal numbers are used for every training set.
     """
     values = checks.generator(generator).standard_normal((symbols(p), checks.integer("d", d, 1)))
-    return _ground_state(which_held(train_pairs, p), p, modular, values)
+    return _ground_state(which_held(train_pairs, p), p, values)
 
 
-def implied_parallelograms(train_pairs: ArrayLike, p: int, *, modular: bool = False) -> NDArray[np.bool_]:
+def implied_parallelograms(train_pairs: ArrayLike, p: int) -> NDArray[np.bool_]:
     """P(D), eq. 14: which parallelograms of P0 follow from those of the training set.
 
     An equation follows if adding it leaves the rank as it is, that is if `ideal_representation` obeys it.
@@ -147,37 +118,22 @@ def implied_parallelograms(train_pairs: ArrayLike, p: int, *, modular: bool = Fa
     Returns:
         (..., |P0|), in the order of `parallelograms`.
     """
-    return implied_by(which_held(train_pairs, p), p, modular)
+    return implied_by(which_held(train_pairs, p), p)
 
 
-def ideal_rqi(train_pairs: ArrayLike, p: int, *, modular: bool = False) -> Array:
-    """|P(D)| / |P0|, eq. 16: the representation quality index of an ideal model, (...).
-
-    Without modulus it is 1 if and only if `nullity` is 2.
-    """
-    return implied_parallelograms(train_pairs, p, modular=modular).mean(-1)
+def ideal_rqi(train_pairs: ArrayLike, p: int) -> Array:
+    """|P(D)| / |P0|, eq. 16: the index of an ideal model, (...); 1 if and only if `nullity` is 2."""
+    return implied_parallelograms(train_pairs, p).mean(-1)
 
 
-def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False, modular: bool = False) -> Array:
-    """The accuracy on all samples that an ideal model reaches, eq. 17: (...), a fraction.
-
-    Args:
-        held_out: count only the samples outside the training set.
-    """
+def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False) -> Array:
+    """The accuracy on all samples, or on those held out, that an ideal model reaches, eq. 17: (...), a fraction."""
     held = which_held(train_pairs, p)
-    return share_reached(held, implied_by(held, p, modular), sums_of(p, modular=modular).couples, held_out)
+    return share_reached(held, implied_by(held, p), sums_of(p).couples, held_out)
 
 
 def predicted_accuracy(
-    embedding: ArrayLike,
-    train_pairs: ArrayLike,
-    delta: float = 0.1,
-    *,
-    normalise: bool = True,
-    reduce: str = "mean",
-    held_out: bool = False,
-    modular: bool = False,
-    metric: str = "vector",
+    embedding: ArrayLike, train_pairs: ArrayLike, delta: float = 0.1, *, held_out: bool = False
 ) -> Array:
     """The accuracy that a representation allows after training on D, eqs. 12 and 13.
 
@@ -186,18 +142,14 @@ def predicted_accuracy(
     Args:
         embedding: (..., p, d).
         train_pairs: (..., n, 2); leading axes broadcast against those of the embedding.
-        delta, normalise, reduce: as in `grokbook.measures.representation_quality_index`.
+        delta: as in `grokbook.measures.representation_quality_index`.
         held_out: count only the samples outside the training set.
-        modular, metric: as in `grokbook.measures.modular_representation_quality_index`.
 
     Returns:
         (...), a fraction; nan where an embedding is not finite.
     """
-    gaps = parallelogram_gaps(embedding, normalise=normalise, reduce=reduce, modular=modular, metric=metric)
-    p = np.shape(embedding)[-2]
-    found = share_reached(
-        which_held(train_pairs, p), closed_within(gaps, delta), sums_of(p, modular=modular).couples, held_out
-    )
+    gaps, p = parallelogram_gaps(embedding), np.shape(embedding)[-2]
+    found = share_reached(which_held(train_pairs, p), gaps <= delta, sums_of(p).couples, held_out)
     return np.where(np.isfinite(embedding).all((-2, -1)), found, np.nan)[()]
 
 
@@ -205,69 +157,67 @@ def _blocks(held: NDArray[np.bool_], width: int, part: Callable[[NDArray[np.bool
     """Apply ``part`` to training sets (set, N), few enough at once that ``width`` numbers each fit the cache."""
     flat = held.reshape(-1, held.shape[-1])
     tall = max(1, BLOCK // width)
-    parts = [part(flat[top : top + tall]) for top in range(0, len(flat), tall)]
-    found = np.concatenate(parts) if parts else part(flat)
+    found = np.concatenate([part(flat[top : top + tall]) for top in range(0, len(flat), tall)])
     return found.reshape(*held.shape[:-1], *found.shape[1:])
 
 
-def _interactions(held: NDArray[np.bool_], p: int, modular: bool) -> Array:
-    """With x = e_i + e_j, A^T A = sum over answers of (k sum x x^T - (sum x) (sum x)^T), k samples with the answer."""
+def _interactions(held: NDArray[np.bool_], p: int) -> Array:
+    """With x = e_i + e_j, A^T A = sum over answers of (k sum x x^T - (sum x) (sum x)^T), k samples with the answer.
+
+    This is much faster than listing parallelograms.
+    """
     i, j = sums_of(p).pairs.T
     n, m = np.indices((p, p))
-    answer = (n + m) % p if modular else n + m
 
     def part(held: NDArray[np.bool_]) -> Array:
         W = np.zeros((len(held), p, p))
         W[:, i, j] += held
         W[:, j, i] += held  # 2 on the diagonal
-        T = np.zeros((len(held), p, int(answer.max()) + 1))  # (set, symbol, answer): sum x
-        T[:, n, answer] = W
-        K = W * (T.sum(1) / 2)[:, answer]
+        T = np.zeros((len(held), p, 2 * p - 1))  # (set, symbol, answer): sum x
+        T[:, n, n + m] = W
+        K = W * (T.sum(1) / 2)[:, n + m]
         K[:, range(p), range(p)] += K.sum(-1)
         return K - T @ T.swapaxes(-1, -2)
 
     return _blocks(held, 4 * p * p, part)
 
 
-def rates_of(held: NDArray[np.bool_], p: int, modular: bool) -> Array:
-    values = _blocks(held, 4 * p * p, lambda part: np.linalg.eigvalsh(_interactions(part, p, modular)))
+def rates_of(held: NDArray[np.bool_], p: int) -> Array:
+    """`rates` of training sets given as (..., N), as `which_held` gives them."""
+    values = _blocks(held, 4 * p * p, lambda part: np.linalg.eigvalsh(_interactions(part, p)))
     return np.where(values > ZERO, values, 0.0)
 
 
-def count_of(held: NDArray[np.bool_], p: int, modular: bool) -> NDArray[np.int64]:
+def count_of(held: NDArray[np.bool_], p: int) -> NDArray[np.int64]:
     """|P0(D)|: k (k - 1) / 2 summed over the answers."""
-    i, j = sums_of(p).pairs.T
-    answers = (i + j) % p if modular else i + j
-    k = held.astype(np.int64) @ (answers[:, None] == np.arange(answers.max() + 1))
+    answers = sums_of(p).pairs.sum(-1)
+    k = held.astype(np.int64) @ (answers[:, None] == np.arange(2 * p - 1))
     return (k * (k - 1) // 2).sum(-1)
 
 
-def _ground_state(held: NDArray[np.bool_], p: int, modular: bool, values: Array) -> Array:
+def _ground_state(held: NDArray[np.bool_], p: int, values: Array) -> Array:
     """Random values (p, d) projected on the null space of each training set: (..., p, d)."""
 
     def part(held: NDArray[np.bool_]) -> Array:
-        rate, vectors = np.linalg.eigh(_interactions(held, p, modular))
+        rate, vectors = np.linalg.eigh(_interactions(held, p))
         parts = np.where(rate[..., None] > ZERO, 0.0, vectors.swapaxes(-1, -2) @ values)  # (set, mode, d)
         return vectors @ parts
 
     return _blocks(held, 4 * p * p, part)
 
 
-def implied_by(held: NDArray[np.bool_], p: int, modular: bool) -> NDArray[np.bool_]:
+def implied_by(held: NDArray[np.bool_], p: int) -> NDArray[np.bool_]:
     """What the general ground state closes; in three dimensions an equation holds by chance once in about 1e20."""
 
     def part(held: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        R = _ground_state(held, p, modular, np.random.default_rng(0).standard_normal((p, 3)))
-        return parallelogram_gaps(R, normalise=False, reduce="sum", modular=modular) < 1e-7
+        R = _ground_state(held, p, np.random.default_rng(0).standard_normal((p, 3)))
+        return parallelogram_gaps(R, normalise=False, reduce="sum") < 1e-7
 
-    return _blocks(held, 8 * len(sums_of(p, modular=modular).couples), part)
+    return _blocks(held, 8 * len(sums_of(p).couples), part)
 
 
 def share_reached(
-    held: NDArray[np.bool_],
-    closed: NDArray[np.bool_],
-    couples: NDArray[np.int64],
-    held_out: bool,
+    held: NDArray[np.bool_], closed: NDArray[np.bool_], couples: NDArray[np.int64], held_out: bool
 ) -> Array:
     """|D u {x : {x, y} closed, y in D}| as a share: held (..., sample), closed (..., couple) -> (...)."""
     edges = np.concatenate([couples, couples[:, ::-1]])  # (2 |P0|, 2): target, source
@@ -286,9 +236,3 @@ def share_reached(
     if held.all(-1).any():
         raise ValueError("the training set holds every sample, so there is none held out to predict")
     return (reached & ~held).sum(-1) / (~held).sum(-1)
-
-
-def closed_within(gaps: Array, delta: float) -> NDArray[np.bool_]:
-    if not delta >= 0:
-        raise ValueError(f"delta must be at least 0, got {delta}")
-    return gaps <= delta
