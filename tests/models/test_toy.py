@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from grokbook.chapters.liu.measures import MAP_SIDE, map_points
-from grokbook.chapters.liu.theory import permutation_matrices
 from grokbook.models.dense import DenseNet, draw_layers, tanh_
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.optim import AdamW, Group
@@ -14,6 +13,7 @@ from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train import data, engine
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.monitor import MEASURES
+from tests.permutations import permutation_matrices
 from tests.textbook_toy import PlainNet, plain_loss, plain_training
 
 ADD = AdditionTask(6, 12, 5)
@@ -255,7 +255,7 @@ def test_what_is_measured_is_read_off_the_embeddings():
     state.params["W_E"].copy_(line)
     assert MEASURES["rqi"](state.measured())["rqi"].tolist() == [1.0, 1.0]
     group = start(two_members("group"))
-    group.params["W_E"].copy_(torch.from_numpy(permutation_matrices("S3")))
+    group.params["W_E"].copy_(torch.from_numpy(permutation_matrices(3)))
     assert MEASURES["s3_rqi"](group.measured())["s3_rqi"].tolist() == [1.0, 1.0]
 
 

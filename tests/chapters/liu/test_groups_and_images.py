@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from grokbook.chapters.liu import Settings, groups, images
-from grokbook.chapters.liu.theory import permutation_matrices
+from tests.permutations import permutation_matrices
 
 
 def test_a_regular_hexagon_is_no_misfit_and_rare_among_random_matrices():
@@ -12,7 +12,7 @@ def test_a_regular_hexagon_is_no_misfit_and_rare_among_random_matrices():
     embedding = np.stack([np.cos(angle), np.sin(angle)], -1) @ np.random.default_rng(0).normal(size=(2, 9))
     shape = groups.hexagon(np.hstack([embedding, np.zeros((6, 3))]) + 1e-9)
     assert shape.plane == (0, 1)
-    matrices = permutation_matrices("S3").reshape(6, -1)
+    matrices = permutation_matrices(3).reshape(6, -1)
     assert groups.principal(matrices)[1][:4].round(6).tolist() == [0.25] * 4
     assert groups.chance_of(60 / 110) < 0.01
 

@@ -1,0 +1,105 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.liu import CHAPTER, Settings, beyond, effective, networks, theory, training
+from grokbook.tasks import AdditionTask
+from grokbook.train import engine
+from grokbook.train.experiment import Schedule
+
+MADE = {name: [recipe(Settings()), *recipe.stand_ins(Settings())] for name, recipe in CHAPTER.experiments.items()}
+
+
+@pytest.mark.parametrize("chosen", [one for made in MADE.values() for one in made], ids=lambda one: one.hash[:8])
+def test_every_experiment_steps_and_keeps_what_it_says(chosen):
+    runs = tuple(dataclasses.replace(run, steps=2) for run in chosen.select(next(chosen.shards(2))).runs)
+    record = engine.train(dataclasses.replace(chosen, runs=runs, snapshots=(0, -1), schedule=Schedule(log=2)))
+    assert np.isfinite(record.train_loss.isel(step=-1)).all()
+    for kept in chosen.keep:
+        assert np.isfinite(record[kept].isel(snapshot=-1)).all()
+    for watched, _ in chosen.watch.thresholds if chosen.watch else ():
+        assert f"reached_{watched}" in record
+
+
+def test_solvable_seeds_leave_nothing_open_to_an_ideal_model():
+    seeds = training.solvable_seeds(10, 45, 4)
+    for seed in range(max(seeds) + 1):
+        ideal = theory.ideal_accuracy(AdditionTask(10, 45).train_pairs(seed), 10, held_out=True)
+        assert (ideal == 1) == (seed in seeds)
+    with pytest.raises(ValueError, match="train_size = 4 of p = 10: 0 of 1000"):
+        training.solvable_seeds(10, 4, 1)
+
+
+def test_sizes_scale_with_the_table():
+    assert training.sizes_of(10, (5, 45, 54)) == [5, 45, 54]
+    assert training.sizes_of(4, (5, 45, 54)) == [1, 8, 9]
+
+
+def test_training_sets_above_the_batch_are_those_seen_in_batches():
+    for s in (Settings(), Settings(p=6, train_size=17)):
+        for name in ("fractions", "structure_times"):
+            whole, batched = (CHAPTER.experiments[one](s) for one in (name, f"{name}_batched"))
+            batch = training.sizes_of(s.p, (45,))[0]
+            sizes = {run.task.train_size for run in whole.runs if run.task.train_size > batch}
+            assert {run.task.train_size for run in batched.runs} == sizes
+            assert {run.batch_size for run in batched.runs} == {batch}
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("fractions", {"sizes": (60, 5)}, "sizes = .*from 1 to 54"),
+        ("phases_rates", {"coarseness": 0}, "coarseness = 0: a whole number of at least 1"),
+        ("critical_sizes", {"moduli": (2,)}, "moduli = .*from 4 to 50"),
+        ("trajectory", {"train_size": 55}, "train_size = 55: fewer than the 55 samples of p = 10"),
+    ],
+)
+def test_values_that_name_no_experiment_are_refused(name, given, words):
+    with pytest.raises(ValueError, match=words):
+        CHAPTER.experiments[name](Settings(), **given)
+
+
+def outcomes(accuracy, predicted):
+    """Networks of eleven sizes as `networks.outcomes` tells of them."""
+    fraction = np.repeat(np.array(networks.SIZES) / 55, 10)
+    ideal = np.where(fraction > 0.41, 1.0, fraction)
+    values = {"fraction": fraction, "accuracy": accuracy(fraction), "predicted": predicted(fraction)}
+    values |= {"ideal_accuracy": ideal, "rqi": 0 * fraction, "ideal_rqi": ideal}
+    return xr.Dataset({name: ("run", value) for name, value in values.items()})
+
+
+def test_memorising_and_guessing_do_not_meet_the_criteria_of_fig_3():
+    generator = np.random.default_rng(0)
+    memory = outcomes(lambda r: r, lambda r: r)
+    noise = outcomes(lambda r: r, lambda r: r + (1 - r) * generator.random(len(r)))
+    better = outcomes(lambda r: np.clip(r + 0.15, 0, 1), lambda r: np.clip(r + 0.15, 0, 1))
+    found = [CHAPTER.claims["fig3"].judge({"outcomes": one}).outcome for one in (memory, noise, better)]
+    assert found == ["partly", "partly", "reproduced"]
+
+
+def test_times_that_do_not_depend_on_the_prediction_have_no_rank_correlation():
+    generator, sizes = np.random.default_rng(0), np.repeat(effective.TIME_SIZES, 10)
+    rate = np.exp(generator.normal(size=len(sizes)) + sizes / 20)
+
+    def arrivals(steps):
+        columns = {"label": np.full(len(sizes), effective.USUAL), "size": sizes, "fraction": sizes / 55}
+        columns |= {"steps": steps, "predicted": 1000 / rate}
+        return xr.Dataset({name: ("run", column) for name, column in columns.items()})
+
+    following, apart = arrivals(300 / rate**0.5), arrivals(generator.permutation(300 / rate**0.5))
+    assert effective.rank_correlation(following, effective.USUAL) == pytest.approx(1)
+    assert effective.slope(following, effective.USUAL) == pytest.approx(0.5)
+    assert abs(effective.rank_correlation(apart, effective.USUAL)) < 0.2
+    by_size = arrivals(10_000 / sizes + generator.random(len(sizes)))  # nearly only the number of samples matters
+    assert effective.rank_correlation(by_size, effective.USUAL) > 0.4
+    assert abs(effective.rank_correlation_within(by_size, effective.USUAL)) < 0.2
+
+
+def test_a_readout_finds_a_line_in_enough_dimensions_of_noise():
+    study = beyond.useless_dimensions(Settings(p=6, train_size=17, draws=1000)).mean("draw")
+    assert study.rqi.sel(dimension=1) == 1 and study.rqi.sel(dimension=3) < 0.2
+    assert (
+        study.readout.sel(dimension=3) == 1 and study.noise.sel(dimension=2) < 0.3 and study.noise.sel(dimension=6) == 1
+    )
