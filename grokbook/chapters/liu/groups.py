@@ -163,7 +163,7 @@ section.claim(
     _of_chosen("best network of 30 samples: held-out accuracy", "test_accuracy", exactly(1)),
     _of_chosen("its RQI", "rqi", at_least(0.9)),
     _of_chosen("its components above 2 % of the variance", "components", between(4, 5)),
-    _part("share of random matrices as near to a hexagon as a perfect network's",
+    _part("random matrices as near to a hexagon as a perfect network's",
           lambda outcomes: outcomes.chance[perfect(outcomes)], at_most(0.05)),
 )  # fmt: skip
 

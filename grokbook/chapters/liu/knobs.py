@@ -113,8 +113,8 @@ section.claim(
     "fig13",
     "Fig. 13",
     "Smaller batches seem harmful.",
-    Part("t_train at batch 5 (or the next smaller) / at the full batch, rates up to 3.2e-4", slower, at_least(2)),
-    Part("share that generalises at the full batch, less that at the small one", fewer, above(0), percent),
+    Part("t_train at batch 5 (or less) / at the full one, rates up to 3.2e-4", slower, at_least(2)),
+    Part("generalise at the full batch, less at the small one", fewer, above(0), percent),
     on="phases_batch",
 )
 
@@ -128,7 +128,7 @@ def gain(record: xr.Dataset, label: str) -> float:
 
 
 def _gain(label: str) -> Part:
-    words = f"{label}, rates near 1e-3: share that generalises at sizes up to 0.3, less that from 3 on"
+    words = f"{label}, rates near 1e-3: generalise at sizes up to 0.3, less from 3 on"
     return Part(words, lambda record: gain(record, label), at_least(0.6), percent)
 
 
@@ -157,6 +157,6 @@ section.claim(
     "fig15",
     "Fig. 15",
     "Weight decay of the embeddings hardly matters.",
-    Part("cells whose phase changes from decay 0 to 1, or the next larger", changed, at_most(0.3), percent),
+    Part("cells that change from decay 0 to 1 (or more)", changed, at_most(0.3), percent),
     on="phases_decay",
 )

@@ -238,7 +238,7 @@ def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound
 
 
 def _cells(name: str, least: float) -> Part:
-    words = f"cells with the published phase, a wait being known to {GRID} steps"
+    words = f"cells with the published phase, waits known to {GRID} steps"
     return Part(words, lambda record: as_published(record, name), at_least(least), percent, on=(name,))
 
 
@@ -251,7 +251,7 @@ def _edge(name: str) -> tuple[Part, ...]:
         return _part(name, words, lambda found: boundary(found)[key], bound, show)
 
     return (
-        part("decoder rates whose boundary lies at 1 to 20 times them", "inside", at_least(0.8), percent),
+        part("decoder rates with a boundary at 1 to 20 times them", "inside", at_least(0.8), percent),
         part("slope of the boundary, on logarithmic axes", "slope", near(1, 0.25)),
         part("cells that generalise at a third of the decoder's rate or less", "below", exactly(0)),
         part("cells in confusion", "confused", exactly(0)),
@@ -286,8 +286,8 @@ section.claim(
     "Fig. 6b",
     "Regression has the four phases: cell by cell, those that are published.",
     _cells("phases_regression", 0.9),
-    _times("generalising cells with both published times, to 1 % or 10 steps"),
-    _times("the same without the decays 2, 5 and 8 at the rate 1e-5", outliers=False),
+    _times("times as published, to 1 % or 10 steps"),
+    _times("without decays 2, 5 and 8 at the rate 1e-5", outliers=False),
     paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion",
 )
 
@@ -301,10 +301,10 @@ section.claim(
     "fig6b-order",
     "Fig. 6b to d, section 4",
     "Grokking is sandwiched between comprehension and memorisation.",
-    _part(SWEEPS[0], "steps from comprehension to memorisation as the decay grows, in (b)", _up(MEMORISATION),
+    _part(SWEEPS[0], "in (b), steps from comprehension to memorisation as decay grows", _up(MEMORISATION),
           exactly(0)),
     _part(SWEEPS[0], "and to grokking", _up(GROKKING), above(0)),
-    Part("contacts of comprehension and memorisation along the decay, in (b), (c), (d)", partial(touching, axis=0),
+    Part("contacts with memorisation along the decay in (b), (c), (d)", partial(touching, axis=0),
          exactly(0), every=True, on=SWEEPS),
     Part("and along the rate", partial(touching, axis=1), exactly(0), every=True, on=SWEEPS),
 )  # fmt: skip

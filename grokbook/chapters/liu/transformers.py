@@ -329,9 +329,9 @@ section.claim(
     "fig1",
     "Fig. 1",
     "Embeddings of a transformer become a ring when it generalises, not when it memorises.",
-    Part("networks that know the training set but not the test set at step 1,000, and both at the end",
+    Part("networks that memorise by step 1,000 and generalise by the end",
          _memorises_first, at_least(0.5), on=("ring",)),
-    Part("networks with a ring share of at most 0.3 up to then and at least 0.8 at the end, radius to ± 25 %",
+    Part("networks with a ring share ≤ 0.3 till then, ≥ 0.8 at the end, radius ± 25 %",
          lambda study: is_ring(study).mean(), at_least(0.5), on=("rings",)),
 )  # fmt: skip
 
@@ -414,7 +414,7 @@ section.claim(
     Part("phases that occur, of four",
          lambda record: len({*diagram(record, "weight_decay").phases.ravel().tolist()} & set(range(4))), exactly(4)),
     Part("decays with comprehension", _clear, between(0.1, 20), every=True),
-    Part("rates, of those next to 1e-4 and 1e-3, at which a decay of 2 halves t_test or lets it be reached",
+    Part("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite",
          _sooner_at_two, exactly(2)),
     Part("highest rate and decay confused (1: yes)",
          lambda record: diagram(record, "weight_decay").phases[-1, -1] == CONFUSION, exactly(1)),
@@ -438,7 +438,7 @@ section.claim(
     "A few components of the final embeddings carry the generalisation, sooner than the embeddings' own.",
     Part("test accuracy at the end with ten components", lambda study: study.at_end.sel(component=10), at_least(0.97)),
     Part("and with two", lambda study: study.at_end.sel(component=2), at_most(0.5)),
-    Part("networks for which, between t_train and t_test, the final components do as well as the own, to 0.02",
+    Part("networks whose final components do as well as the own on the way, to 0.02",
          lambda study: (while_generalising(study).sel(part="test", way="final")
                         - while_generalising(study).sel(part="test", way="own") >= -0.02).mean(),
          at_least(2 / 3)),
@@ -450,7 +450,7 @@ def _mirrored_less_new(accuracy: xr.DataArray) -> xr.DataArray:
     return accuracy.sel(way="actual", part="mirrored") - accuracy.sel(way="actual", part="new")
 
 
-MIRRORED = "accuracy on held-out pairs whose mirror image is trained on, less that on the others"
+MIRRORED = "accuracy on mirrored held-out pairs, less on the others"
 section.claim(
     "mirrors",
     "beyond Fig. 7",
