@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import matplotlib
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings
-from grokbook.chapters.liu.maps import diagram
+from grokbook.chapters.liu.maps import Diagram, diagram
+from grokbook.chapters.liu.phases import phase_name
 from grokbook.chapters.liu.theory.phases import COMPREHENSION, CONFUSION
 from grokbook.chapters.liu.training import BOTH_REACHED, every, two_groups
 from grokbook.claims import Bound, Part, at_least, at_most, between, exactly
@@ -368,56 +369,51 @@ def waits(record: xr.Dataset, split: str) -> tuple[Array, Array]:
     return sweep(record, "dropout", lambda one: one[f"reached_{split}_accuracy"].fillna(np.inf).values)
 
 
-def _best_over_none(record: xr.Dataset) -> float:
-    middle = median(waits(record, "test")[1], axis=0)
-    return float(middle[1:].min() / middle[0])
+def _medians(record: xr.Dataset) -> tuple[Array, Array]:
+    return median(waits(record, "train")[1], axis=0), median(waits(record, "test")[1], axis=0)
 
 
 def _no_wait(record: xr.Dataset) -> int:
-    known, middle = (median(waits(record, split)[1], axis=0) for split in ("train", "test"))
-    return int(((middle <= 1000) & (middle < known + 1000)).sum())
+    train, test = _medians(record)
+    return int(((test <= 1000) & (test < train + 1000)).sum())
 
 
 section.claim(
     "fig7b",
     "Fig. 7, centre",
     "Dropout brings generalisation forward and removes grokking.",
-    Part("best median t_test with dropout / without", _best_over_none, at_most(1 / 3)),
+    Part("best median t_test with dropout / without",
+         lambda record: _medians(record)[1][1:].min() / _medians(record)[1][0], at_most(1 / 3)),
     Part("dropout rates with t_test up to 1,000 and a delay below 1,000", _no_wait, at_least(1)),
     on="dropout_times",
-)
+)  # fmt: skip
 
 
-def sooner(record: xr.Dataset) -> NDArray[np.bool_]:
+def sooner(found: Diagram) -> NDArray[np.bool_]:
     """(rate,) whether decay grown from its least to about 2 halves the time to generalise, or lets it be reached."""
-    found = diagram(record, "weight_decay")
     t = np.where(np.isnan(found.t_val), np.inf, found.t_val).min(-1)
     high = t[np.argmin(np.abs(np.log(found.y / 2)))]
     return np.isfinite(high) & (high <= t[0] / 2)
 
 
-def _sooner_at_two(record: xr.Dataset) -> int:
-    rates = np.unique(record.lr.values)
-    return int(sooner(record)[[np.argmin(np.abs(np.log(rates / one))) for one in (1e-4, 1e-3)]].sum())
+def _sooner_at_two(found: Diagram) -> int:
+    return int(sooner(found)[[np.argmin(np.abs(np.log(found.x / one))) for one in (1e-4, 1e-3)]].sum())
 
 
-def _clear(record: xr.Dataset) -> Array:
-    """The decays of cells of comprehension."""
-    found = diagram(record, "weight_decay")
-    return np.broadcast_to(found.y[:, None], found.phases.shape)[found.phases == COMPREHENSION]
+def _of_map(words: str, measure: Callable[[Diagram], Any], bound: Bound, **how: Any) -> Part:
+    return Part(words, lambda record: measure(diagram(record, "weight_decay")), bound, **how)
 
 
 section.claim(
     "fig7c",
     "Fig. 7, right",
     "Transformers have the four phases, and weight decay of the decoder removes grokking.",
-    Part("phases that occur, of four",
-         lambda record: len({*diagram(record, "weight_decay").phases.ravel().tolist()} & set(range(4))), exactly(4)),
-    Part("decays with comprehension", _clear, between(0.1, 20), every=True),
-    Part("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite",
-         _sooner_at_two, exactly(2)),
-    Part("highest rate and decay confused (1: yes)",
-         lambda record: diagram(record, "weight_decay").phases[-1, -1] == CONFUSION, exactly(1)),
+    _of_map("phases that occur, of four", lambda one: len({*one.phases.ravel()} & set(range(4))), exactly(4)),
+    _of_map("decays with comprehension", lambda one: one.y[(one.phases == COMPREHENSION).any(1)], between(0.1, 20),
+            every=True),
+    _of_map("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite", _sooner_at_two,
+            exactly(2)),
+    _of_map("highest rate and decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), show=phase_name),
     on="phases_transformer",
     paper="comprehension at rates of 1e-3 to 6e-3 with decays of 0.5 to 6",
 )  # fmt: skip
