@@ -164,12 +164,6 @@ class Plane(NamedTuple):
     share: float
     frequency: int
 
-    @property
-    def roughness(self) -> float:
-        """Coefficient of variation of the radius."""
-        radius = np.linalg.norm(self.points, axis=-1)
-        return float(radius.std() / radius.mean())
-
 
 def best_plane(embedding: Array, most: int = 6) -> Plane:
     """Of the planes that two of the first components of embeddings (p, d) span, the one that is most of a ring."""
@@ -195,15 +189,16 @@ def rings(ring):
     """How much of a ring the embeddings are (Fig. 1), and how much of it they were at the start (Fig. 21).
 
     Returns:
-        Dataset: ``share`` (run, snapshot) in the best plane, ``roughness`` (run) of the radius at the end; ring share
-        on the final plane of the ``initial`` embeddings (run) and, by ``chance``, of unrelated normal ones (run, draw).
+        Dataset: ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; ring
+        share on the final plane of the ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw).
     """
     generator = np.random.default_rng(0)
     rows: dict[str, list[Any]] = {"share": [], "roughness": [], "initial": [], "chance": []}
     for run in ring.W_E.values.astype(float):
         planes = [best_plane(one) for one in run]
         rows["share"].append([one.share for one in planes])
-        rows["roughness"].append(planes[-1].roughness)
+        radius = np.linalg.norm(planes[-1].points, axis=-1)
+        rows["roughness"].append(radius.std() / radius.mean())
         rows["initial"].append(onto(run[0], planes[-1])[1])
         rows["chance"].append([onto(generator.normal(size=run[0].shape), planes[-1])[1] for _ in range(20)])
     dims = {"share": ("run", "snapshot"), "roughness": ("run",), "initial": ("run",), "chance": ("run", "draw")}
@@ -446,12 +441,11 @@ def _mirrored_less_new(accuracy: xr.DataArray) -> xr.DataArray:
     return accuracy.sel(way="actual", part="mirrored") - accuracy.sel(way="actual", part="new")
 
 
-MIRRORED = "accuracy on mirrored held-out pairs, less on the others"
 section.claim(
     "mirrors",
     "beyond Fig. 7",
     "Held-out pairs are alike for a transformer, whether or not their mirror image is trained on.",
-    Part(f"{MIRRORED}, at the end", lambda study: _mirrored_less_new(study.accuracy[..., -1]), at_most(0.05)),
+    Part("accuracy on mirrored held-out pairs, less on the others, at the end", lambda study: _mirrored_less_new(study.accuracy[..., -1]), at_most(0.05)),
     Part("the same between t_train and t_test", lambda study: _mirrored_less_new(while_generalising(study)),
          at_most(0.05)),
     on="component_accuracy",

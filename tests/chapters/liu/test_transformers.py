@@ -58,3 +58,11 @@ def test_networks_that_never_generalise_do_not_meet_fig_7a():
     assert claim.judge({"ring": record.assign(reached_test_accuracy=("run", [12.0]))}).outcome == "reproduced"
     never = record.assign(reached_test_accuracy=("run", [np.nan]))
     assert claim.judge({"ring": never}).outcome != "reproduced"
+
+
+def test_random_embeddings_of_many_dimensions_hold_every_ring():
+    angle = 2 * np.pi * 4 * np.arange(11) / 11
+    ring = np.stack([np.cos(angle), np.sin(angle)], -1)
+    embedding = np.random.default_rng(0).normal(size=(11, 20))
+    plane = np.linalg.lstsq(embedding, ring, rcond=None)[0]
+    np.testing.assert_allclose(embedding @ plane, ring, atol=1e-12)
