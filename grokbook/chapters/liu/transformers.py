@@ -391,10 +391,6 @@ def sooner(found: Diagram) -> NDArray[np.bool_]:
     return np.isfinite(high) & (high <= t[0] / 2)
 
 
-def _sooner_at_two(found: Diagram) -> int:
-    return int(sooner(found)[[np.argmin(np.abs(np.log(found.x / one))) for one in (1e-4, 1e-3)]].sum())
-
-
 def _of_map(words: str, measure: Callable[[Diagram], Any], bound: Bound, **how: Any) -> Part:
     return Part(words, lambda record: measure(diagram(record, "weight_decay")), bound, **how)
 
@@ -406,8 +402,8 @@ section.claim(
     _of_map("phases that occur, of four", lambda one: len({*one.phases.ravel()} & set(range(4))), exactly(4)),
     _of_map("decays with comprehension", lambda one: one.y[(one.phases == COMPREHENSION).any(1)], between(0.1, 20),
             every=True),
-    _of_map("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite", _sooner_at_two,
-            exactly(2)),
+    _of_map("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite",
+            lambda one: sum(sooner(one)[np.argmin(np.abs(np.log(one.x / at)))] for at in (1e-4, 1e-3)), exactly(2)),
     _of_map("highest rate and decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), show=phase_name),
     on="phases_transformer",
     paper="comprehension at rates of 1e-3 to 6e-3 with decays of 0.5 to 6",
@@ -445,7 +441,8 @@ section.claim(
     "mirrors",
     "beyond Fig. 7",
     "Held-out pairs are alike for a transformer, whether or not their mirror image is trained on.",
-    Part("accuracy on mirrored held-out pairs, less on the others, at the end", lambda study: _mirrored_less_new(study.accuracy[..., -1]), at_most(0.05)),
+    Part("accuracy on mirrored held-out pairs, less on the others, at the end",
+         lambda study: _mirrored_less_new(study.accuracy[..., -1]), at_most(0.05)),
     Part("the same between t_train and t_test", lambda study: _mirrored_less_new(while_generalising(study)),
          at_most(0.05)),
     on="component_accuracy",
