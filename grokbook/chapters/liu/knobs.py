@@ -99,7 +99,8 @@ def slower(record: xr.Dataset) -> float:
     sizes, own, small = _batches(record)
     own = own & (record.lr.values <= 3.3e-4)
     t = record.reached_train_accuracy.fillna(np.inf).values
-    return float(median(t[own & (sizes == small)]) / median(t[own & (sizes == sizes.max())]))
+    slow, fast = (float(median(t[own & (sizes == size)])) for size in (small, sizes.max()))
+    return slow / fast if np.isfinite(fast) else np.nan
 
 
 def fewer(record: xr.Dataset) -> float:

@@ -333,7 +333,8 @@ section.claim(
 
 def _apart(found: Diagram) -> float:
     rows = np.broadcast_to(found.y[:, None], found.phases.shape)
-    return float(np.median(rows[found.phases == GROKKING]) - np.median(rows[found.phases == COMPREHENSION]))
+    late, clear = (rows[found.phases == code] for code in (GROKKING, COMPREHENSION))
+    return float(np.median(late) - np.median(clear)) if len(late) and len(clear) else np.nan
 
 
 section.claim(
