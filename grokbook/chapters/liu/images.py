@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -23,12 +23,13 @@ from grokbook.curves import first, last, median, sweep
 from grokbook.images import ImageTask
 from grokbook.models.dense import DenseNet
 from grokbook.optim import AdamW, Group
-from grokbook.settings import Seeds
+from grokbook.settings import Seeds, whole
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.records import select
 
 Array = NDArray[np.float64]
 section = Section("images")
+Least = Annotated[int, whole(0)]  # 0: the steps of the data set
 
 ANSWERED = 0.6  # of the test images, the paper's threshold for these
 REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", ANSWERED)), every=25, leave=False)
@@ -70,7 +71,7 @@ def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | 
 
 
 @section.experiment(quick={"image_steps": 150, "image_seeds": 1})
-def image_curves(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -> Experiment:
+def image_curves(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 8, left: large initial weights, for several decays, and usual ones. Steps: 0 for the data set's."""
     own = setting(s)
     task, steps = task_of(s, own.train_size), image_steps or own.steps
@@ -89,7 +90,7 @@ def image_curves(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -
 
 
 @section.experiment(smaller=[{"image_steps": 2_500, "image_seeds": 1}], quick={"image_steps": 200, "image_seeds": 1})
-def image_phases(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -> Experiment:
+def image_phases(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 8, right: weight decay against the learning rate of the last layer. The paper's ranges are not stated."""
     own = setting(s)
     task, steps = task_of(s, own.train_size), image_steps or own.phase_steps
@@ -113,7 +114,7 @@ def image_phases(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -
 
 
 @section.experiment(quick={"image_steps": 150, "image_seeds": 1})
-def image_sizes(s: Settings, *, image_steps: int = 0, image_seeds: Seeds = 3) -> Experiment:
+def image_sizes(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
     own = setting(s)
     return Experiment(

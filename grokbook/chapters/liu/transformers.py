@@ -23,12 +23,13 @@ from grokbook.claims import Bound, Part, at_least, at_most, between, exactly
 from grokbook.curves import at, last, median, sweep
 from grokbook.lazy import torch
 from grokbook.models.encoder import PairEncoder
-from grokbook.settings import NOT_NEGATIVE, Rate, Width, whole
+from grokbook.settings import NOT_NEGATIVE, POSITIVE, Rate, Width, several, whole
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 
 Array = NDArray[np.float64]
 section = Section("transformers")
+Positive = Annotated[tuple[float, ...], several(POSITIVE)]
 
 REACHED = Watch((("train_accuracy", 0.99), ("test_accuracy", 0.99)), leave=False)
 FREE = "embeddings without decay"
@@ -136,8 +137,8 @@ def phases_transformer(
     d_model: Width = 256,
     layers: Width = 2,
     hidden: Width = 256,
-    rates: tuple[float, ...] = RATES,
-    decays: tuple[float, ...] = DECAYS,
+    rates: Positive = RATES,
+    decays: Positive = DECAYS,
 ) -> Experiment:
     """Fig. 7, right: decoder learning rate against weight decay."""
     task, model = ModularTask(modulus, "n + m", 0.8), PairEncoder(modulus, d_model, layers, hidden)
