@@ -14,6 +14,7 @@ from grokbook.chapters.power.measures import split_sharpness
 from grokbook.chapters.power.training import ADAMW, GRID, run
 from grokbook.claims import Part, at_most, between
 from grokbook.curves import at, spearman
+from grokbook.measures import ranks
 from grokbook.settings import Seeds, several, whole
 from grokbook.train.experiment import Experiment
 
@@ -52,10 +53,13 @@ def sharpness_by_accuracy(sharp_or_flat: xr.Dataset) -> xr.Dataset:
 
 def one_sided(x: ArrayLike, y: ArrayLike, draws: int = 20_000) -> float:
     """How often a rank correlation as low comes about when y is shuffled."""
-    observed, shuffled = spearman(x, y), np.array(y, float)
-    generator = np.random.default_rng(0)
-    lower = sum(spearman(x, generator.permutation(shuffled)) <= observed + 1e-12 for _ in range(draws))
-    return (1 + lower) / (1 + draws)
+    observed, generator = spearman(x, y), np.random.default_rng(0)
+    if np.isnan(observed):
+        return float("nan")
+    one, other = (ranks(values) - ranks(values).mean() for values in (x, y))
+    found = np.array([generator.permutation(other) for _ in range(draws)]) @ one  # to be divided by both lengths
+    lower = (found / (np.linalg.norm(one) * np.linalg.norm(other)) <= observed + 1e-12).sum()
+    return float((1 + lower) / (1 + draws))
 
 
 HALF = Part("networks that generalise, of all", lambda d: float((d.accuracy >= HIGH).mean()), between(0.3, 0.7))

@@ -146,8 +146,8 @@ def _work(experiment: Experiment) -> float:
 @cache
 def _spent(experiment: Experiment) -> float | None:
     """Core seconds that its record says it took."""
-    record = runner.status(experiment).record
-    return None if record is None else float(record.attrs["wall_seconds"])
+    found = runner.status(experiment, whole=False)
+    return float(records.heading(found.path)["wall_seconds"]) if found.path and found.state == "present" else None
 
 
 def _core_of(experiment: Experiment) -> planning.Machine:
