@@ -59,4 +59,4 @@ section.claim(
     on="base",
     paper="a rise around step 5,000, 100 % at the end",
     forecast="t_0.5 of 4,400 and 5,900 (two earlier runs)",
-)
+)  # fmt: skip

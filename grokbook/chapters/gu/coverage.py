@@ -92,18 +92,14 @@ section.claim(
     "Th. 3.10",
     "Whether a training pair of its class lies within a distance D decides what a network can get right.",
     Part("error of the best single D over all rows, points", lambda same_class: misfit(same_class).min(), at_most(5)),
-    paper="one unnamed distance (Remark 3.11)",
-    forecast="15 points",
-)
+    paper="one unnamed distance (Remark 3.11)", forecast="15 points",
+)  # fmt: skip
 section.claim(
-    "th312",
-    "Th. 3.12",
-    "Covering every test pair with diamonds of size k needs at least the fraction 2 ln p / C.",
+    "th312", "Th. 3.12", "Covering every test pair with diamonds of size k needs at least the fraction 2 ln p / C.",
     *(
         Part(f"k = {k}: fraction that covers all in half of the draws / bound",
             lambda coverage, k=k: coverage.half.sel(k=k) / coverage.bound.sel(k=k), at_least(1))
         for k in DIAMONDS
     ),
-    paper="a lower bound",
-    forecast="violated for k up to 4, where the estimate draws with replacement",
+    paper="a lower bound", forecast="violated for k up to 4, where the estimate draws with replacement",
 )  # fmt: skip

@@ -80,22 +80,16 @@ def unexplained(record: xr.Dataset) -> Array:
 
 
 section.claim(
-    "fig4-rise",
-    "Fig. 4",
-    "The ceiling for x² + xy + y² rises with the training fraction.",
+    "fig4-rise", "Fig. 4", "The ceiling for x² + xy + y² rises with the training fraction.",
     Part("least rise of the best accuracy A from one fraction to the next",
         lambda fractions: np.diff(ceilings(fractions)[1]).min(), above(0), percent),
-    paper="rises",
-    forecast="as mirrors do, .50 to .90",
+    paper="rises", forecast="as mirrors do, .50 to .90",
 )  # fmt: skip
 section.claim(
-    "fig4-constant",
-    "Fig. 4",
-    "A (1 − α), the number of right answers, stays the same: more data does not help.",
+    "fig4-constant", "Fig. 4", "A (1 − α), the number of right answers, stays the same: more data does not help.",
     Part("largest / smallest A (1 − α)", lambda fractions: left(fractions), at_most(1.25)),
-    paper="about constant",
-    forecast="1.19, if mirrors are all",
-)
+    paper="about constant", forecast="1.19, if mirrors are all",
+)  # fmt: skip
 section.claim(
     "fig4-mirror",
     "beyond Fig. 4",
@@ -104,18 +98,15 @@ section.claim(
         lambda fractions: settled(select(fractions, train_fraction=0.5), "accuracy_mirrored"), at_least(0.9), percent),
     Part("accuracy of the others",
         lambda fractions: settled(select(fractions, train_fraction=0.5), "accuracy_unmirrored"), at_most(0.3), percent),
-    forecast="as in a small run, .83 and .02",
-    whose="ours",
+    forecast="as in a small run, .83 and .02", whose="ours",
 )  # fmt: skip
 section.claim(
-    "fig4-more",
-    "Fig. 4",
-    "The form x² + xy + y² never generalises, whatever the fraction.",
+    "fig4-more", "Fig. 4", "The form x² + xy + y² never generalises, whatever the fraction.",
     Part("accuracy left for pairs without a trained mirror at the largest α", unexplained, below(0.9), percent),
     on="fractions",
     paper="never reaches 1",
     forecast="other work has symmetric polynomials generalise from enough data",
-)
+)  # fmt: skip
 
 
 def fits(record: xr.Dataset) -> Array:
@@ -147,7 +138,6 @@ section.claim(
     "A network with two hidden layers fails on x² + xy + y², while it works on functions of a linear structure.",
     *FAILS,
     Part("α = 0.5: best accuracy on x + y", on_form("n + m", 0.5, best), at_least(0.9), percent),
-    on="dnn",
-    paper="around 1 % on the form",
+    on="dnn", paper="around 1 % on the form",
     earlier=FAILS,
-)
+)  # fmt: skip

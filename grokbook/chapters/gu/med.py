@@ -149,13 +149,10 @@ def sooner(one: int, other: int):
 
 
 section.claim(
-    "fig5-follows",
-    "Fig. 5",
-    "MED and the test loss change together, at every prime that groks.",
+    "fig5-follows", "Fig. 5", "MED and the test loss change together, at every prime that groks.",
     *per_prime("rank correlation of MED with the test loss", correlation, at_least(0.8)),
-    paper="consistent trends for all four primes",
-    forecast="no: −.43 and .74 in two earlier runs at p = 97",
-)
+    paper="consistent trends for all four primes", forecast="no: −.43 and .74 in two earlier runs at p = 97",
+)  # fmt: skip
 section.claim(
     "fig5-increments",
     "Fig. 5, earlier Fig. 4",
@@ -167,27 +164,21 @@ section.claim(
         Part("same sign over 100 steps, smoothed, median over primes", over_primes(agreement), at_least(0.75)),
         Part("same sign over single steps, median over primes", over_primes(raw_agreement), at_least(0.6)),
     ),
-)
+)  # fmt: skip
 section.claim(
-    "fig5-below",
-    "Earlier Fig. 4",
-    "Grokking comes when MED falls below its starting value.",
+    "fig5-below", "Earlier Fig. 4", "Grokking comes when MED falls below its starting value.",
     *per_prime("first step after t_fit with MED below its start / t_0.5", below_start, between(1 / 1.5, 1.5)),
-    paper="at that time",
-    forecast="never at p = 97 in two earlier runs",
-)
+    paper="at that time", forecast="never at p = 97 in two earlier runs",
+)  # fmt: skip
 section.claim(
     "fig5-special",
     "beyond Fig. 5",
     "MED says more than that weights shrink: it follows the test loss better than each of three controls.",
     *per_prime("lead of MED over the best control", lead, at_least(0.05)),
-    forecast="no: the norm of all weights did better in every earlier run",
-    whose="ours",
-)
+    forecast="no: the norm of all weights did better in every earlier run", whose="ours",
+)  # fmt: skip
 section.claim(
-    "fig5-sooner",
-    "Fig. 5, earlier Fig. 4",
-    "Larger primes grok sooner.",
+    "fig5-sooner", "Fig. 5, earlier Fig. 4", "Larger primes grok sooner.",
     *(
         Part(f"t_0.9 at p = {a} / at p = {b}", sooner(a, b), above(1), times)
         for a, b in pairwise((47, 97, 211, 379))
