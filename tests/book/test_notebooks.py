@@ -106,3 +106,12 @@ def test_a_fact_whose_record_is_missing_reads_as_a_dash():
     made = notebooks.canonical({"metadata": {}, "cells": [prose, drawn]})
     assert made["cells"][0]["source"] == "{glue:text}`delay` or –, –"
     assert made["cells"][1]["metadata"]["mystnb"]["figure"]["caption"] == "p = –"
+
+
+def test_every_figure_of_the_book_has_a_name_of_its_own(root: Path):
+    cells = [
+        cell for chapter in book.chapters() for cell in notebooks.read(root / "book" / f"{chapter}.ipynb")["cells"]
+    ]
+    figures = [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name", "") for cell in cells]
+    names = [name for name in figures if name]
+    assert sorted(names) == sorted(set(names))
