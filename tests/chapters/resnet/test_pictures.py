@@ -31,10 +31,10 @@ def plainly(places: np.ndarray, size: int, drawing: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("drawing", ["as_released", "intended"])
-@pytest.mark.parametrize("size", [20, 32, 224])
+@pytest.mark.parametrize("size", [20, 32, 64])
 def test_composed_pictures_equal_pictures_drawn_whole(drawing: str, size: int) -> None:
     cells = pictures.patches(size=size, drawing=drawing)
-    for places in ([1, 2, 3, 10], [0, 0, 9, 9])[: 1 if size == 224 else 2]:
+    for places in ([1, 2, 3, 10], [0, 0, 9, 9]):
         whole = plainly(np.array(places), size, drawing)
         np.testing.assert_allclose(pictures.picture(np.array(places), cells), whole, atol=1e-6)
 
