@@ -295,7 +295,7 @@ def test_frequency_family_share_finds_the_frequency_that_n_and_m_have_in_common(
 # --- the structure of embeddings ----------------------------------------------------------------------------
 
 
-def slow_gaps(embedding, normalise, reduce, modular=False):
+def slow_gaps(embedding, normalise, reduce):
     """Every parallelogram by four loops, for one embedding (p, d)."""
     p, d = embedding.shape
     if normalise:
@@ -305,8 +305,7 @@ def slow_gaps(embedding, normalise, reduce, modular=False):
         for j in range(i, p):
             for m in range(i, p):
                 for n in range(m, p):
-                    same = (i + j - m - n) % p == 0 if modular else i + j == m + n
-                    if same and (i, j) < (m, n):
+                    if i + j == m + n and (i, j) < (m, n):
                         squares = [
                             (embedding[i, k] + embedding[j, k] - embedding[m, k] - embedding[n, k]) ** 2
                             for k in range(d)
@@ -315,17 +314,15 @@ def slow_gaps(embedding, normalise, reduce, modular=False):
     return gaps
 
 
-@pytest.mark.parametrize("modular", [False, True])
 @pytest.mark.parametrize("reduce", ["mean", "sum"])
 @pytest.mark.parametrize("normalise", [False, True])
-def test_rqi_is_that_of_four_loops(normalise, reduce, modular):
+def test_rqi_is_that_of_four_loops(normalise, reduce):
     embeddings = np.random.default_rng(0).standard_normal((2, 3, 6, 2))
-    index = measures.modular_representation_quality_index if modular else measures.representation_quality_index
-    gaps = measures.parallelogram_gaps(embeddings, normalise=normalise, reduce=reduce, modular=modular)
+    gaps = measures.parallelogram_gaps(embeddings, normalise=normalise, reduce=reduce)
     for delta in (1.0, 2.0):
-        found = index(embeddings, delta, normalise=normalise, reduce=reduce)
+        found = measures.representation_quality_index(embeddings, delta, normalise=normalise, reduce=reduce)
         for where in np.ndindex(2, 3):
-            slow = slow_gaps(embeddings[where], normalise, reduce, modular)
+            slow = slow_gaps(embeddings[where], normalise, reduce)
             np.testing.assert_allclose(gaps[where], slow, atol=1e-12)
             assert found[where] == pytest.approx(np.mean(np.array(slow) <= delta), abs=1e-12)
         assert found.max() > 0 and found.min() < 1
@@ -384,27 +381,6 @@ def test_standardised_has_mean_zero_and_the_deviation_asked_for():
         np.testing.assert_allclose(found.mean(-2), 0, atol=1e-12)
         np.testing.assert_allclose(np.square(found).sum(-2), squares)
         np.testing.assert_allclose(measures.standardised(100 + 1e-3 * embedding, ddof), found, atol=1e-8)
-
-
-@pytest.mark.parametrize("p", [7, 8])
-def test_a_circle_has_modular_rqi_one_as_axes_and_little_as_vectors(p):
-    for turns in (1, 3):
-        angle = 2 * np.pi * turns * np.arange(p) / p
-        circle = np.stack([np.cos(angle), np.sin(angle)], -1)
-        assert measures.modular_representation_quality_index(circle, 1e-6, metric="axis") == 1
-        assert measures.modular_representation_quality_index(circle, 0.1) < 0.15
-    blob = np.random.default_rng(0).standard_normal((200, p, 2))
-    assert measures.modular_representation_quality_index(blob, 1e-6, metric="axis").max() == 0
-    assert measures.modular_representation_quality_index(blob * 0 + 1.0, 0, normalise=False) == pytest.approx(1)
-
-
-def test_the_axis_gap_is_the_sine_of_the_angle_between_the_sums():
-    embedding = np.random.default_rng(0).standard_normal((5, 2))
-    pairs, couples = measures.sums_of(5, modular=True)
-    gaps = measures.parallelogram_gaps(embedding, normalise=False, modular=True, metric="axis")
-    for (a, b), gap in zip(couples, gaps, strict=True):
-        one, other = (complex(*(embedding[pairs[s, 0]] + embedding[pairs[s, 1]])) for s in (a, b))
-        assert gap == pytest.approx(abs(math.sin(cmath.phase(one / other))), abs=1e-12)
 
 
 S3 = np.array(
@@ -496,7 +472,6 @@ def test_structure_measures_refuse_what_makes_no_sense():
         (lambda: measures.representation_quality_index(embedding, -0.1), "delta must be at least 0, got -0.1"),
         (lambda: measures.representation_quality_index(embedding, np.nan), "delta must be at least 0, got nan"),
         (lambda: measures.representation_quality_index(embedding, reduce="max"), "one of 'mean', 'sum', got 'max'"),
-        (lambda: measures.modular_representation_quality_index(embedding, metric="x"), "metric must be one of"),
         (lambda: measures.representation_quality_index(np.zeros(4)), r"shape \(..., p, d\), got \(4,\)"),
         (lambda: measures.representation_quality_index(np.zeros((2, 1))), "p must be at least 3"),
         (lambda: measures.group_representation_quality_index(np.zeros((5, 3, 3)), S3), r"\(5, 3, 3\) and \(6, 6\)"),
@@ -504,12 +479,6 @@ def test_structure_measures_refuse_what_makes_no_sense():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_never_counts_as_late():
-    assert measures.never_median(np.array([100, 300, np.nan])) == 300
-    assert measures.never_median(np.array([100, np.nan, np.nan])) == np.inf
-    assert measures.never_median(np.array([100.0])) == 100
 
 
 def test_the_last_value_of_a_curve_is_its_last_finite_one():

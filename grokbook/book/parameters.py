@@ -121,14 +121,6 @@ def several(name: str, value: Any, check: Callable[[str, Any], None]) -> None:
         check(name, one)
 
 
-def budget_and_device(name: str, value: Any) -> None:
-    """What every chapter that trains has: the most that the page may train, and where."""
-    if name == "budget":
-        number(name, value, lambda petaflop: petaflop >= 0, "a number of at least 0 (PFLOP)")
-    elif name == "device":
-        check_device(value)
-
-
 def declared(notebook: Path) -> dict[str, Parameter]:
     """The parameters of a notebook, in order; empty if it has no cell tagged `parameters`.
 

@@ -13,8 +13,6 @@ from grokbook.measures.curves import (
     first_step,
     last_value,
     median,
-    never_median,
-    or_never,
     ranks,
 )
 from grokbook.measures.fourier import (
@@ -41,12 +39,10 @@ from grokbook.measures.norms import (
     weight_norm,
 )
 from grokbook.measures.parallelograms import (
-    METRICS,
     REDUCTIONS,
     Sums,
     group_parallelogram_gaps,
     group_representation_quality_index,
-    modular_representation_quality_index,
     parallelogram_gaps,
     representation_quality_index,
     standardised,

@@ -51,14 +51,3 @@ def ranks(values: ArrayLike) -> Array:
     """Ranks from 1 of a row of numbers, (n,); equal ones share their mean."""
     _, place, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
     return (counts.cumsum() - (counts - 1) / 2)[place]
-
-
-def or_never(times: ArrayLike) -> Array:
-    """Times with infinity for never, so that medians and comparisons count runs that did not get there."""
-    times = np.asarray(times, float)
-    return np.where(np.isfinite(times), times, np.inf)
-
-
-def never_median(times: ArrayLike) -> float:
-    """The median with runs that never got there counted as infinitely late."""
-    return float(np.median(or_never(times)))

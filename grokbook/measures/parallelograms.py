@@ -60,40 +60,25 @@ def standardised(embedding: ArrayLike, ddof: int = 1) -> Array:
 #: How the differences of d components become one gap: the Euclidean norm, or that divided by the root of d.
 REDUCTIONS = ("mean", "sum")
 
-#: How two sums are compared in the modular form: as vectors, or as axes through the origin.
-METRICS = ("vector", "axis")
-
 BLOCK = 1 << 20  # differences held at once: 8 MB
 
 
-def parallelogram_gaps(
-    embedding: ArrayLike,
-    *,
-    normalise: bool = True,
-    reduce: str = "mean",
-    modular: bool = False,
-    metric: str = "vector",
-) -> Array:
+def parallelogram_gaps(embedding: ArrayLike, *, normalise: bool = True, reduce: str = "mean") -> Array:
     """How far each permissible parallelogram is from closing: |E_i + E_j - E_m - E_n|.
 
     Args:
         embedding: (..., p, d) one vector per symbol.
         normalise, reduce: as in `representation_quality_index`.
-        modular, metric: as in `modular_representation_quality_index`.
 
     Returns:
-        (..., parallelogram), in the order of ``sums_of(p, modular=modular).couples``.
+        (..., parallelogram), in the order of ``sums_of(p).couples``.
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
     checks.one_of("reduce", reduce, REDUCTIONS)
-    checks.one_of("metric", metric, METRICS)
-    pairs, couples = _addition(embedding.shape[-2], bool(modular))
+    pairs, couples = _addition(embedding.shape[-2], False)
     embedding = standardised(embedding) if normalise else embedding
     sums = embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :]  # (..., sample, d)
-    if metric == "axis":
-        length = np.linalg.norm(sums, axis=-1, keepdims=True)
-        sums = np.where(length <= 1e-9 * length.max(-2, keepdims=True), 0.0, sums)  # rounding has no direction
-    return _gaps(sums, couples, reduce, metric)
+    return _gaps(sums, couples, reduce)
 
 
 def representation_quality_index(
@@ -119,35 +104,6 @@ def representation_quality_index(
     return _share_within(gaps, delta)
 
 
-def modular_representation_quality_index(
-    embedding: ArrayLike,
-    delta: float = 0.1,
-    *,
-    normalise: bool = True,
-    reduce: str = "mean",
-    metric: str = "vector",
-) -> Array:
-    """The representation quality index with sums taken mod p.
-
-    With vectors the index of Z_p cannot be 1 unless all embeddings coincide: a closed set of modular parallelograms
-    is a homomorphism from Z_p to the vectors. A circle makes sums of one residue lie on one axis through the
-    origin, at different distances, which a decoder with slices for classes reads. ``metric="axis"`` therefore
-    takes the sine of the angle between the two lines as the gap; a sum of zero lies on every axis. In one dimension
-    there is only one axis and the index says nothing.
-
-    Args:
-        embedding: (..., p, d); other arguments as in `representation_quality_index`.
-        metric: one of `METRICS`; ``reduce`` is idle for "axis".
-
-    Returns:
-        (...), from 0 to 1; with axes, a circle (of any winding number prime to p) has 1.
-
-    Reference: the generalisation that Liu et al. (2022), section 3.2 (limitations), ask for.
-    """
-    gaps = parallelogram_gaps(embedding, normalise=normalise, reduce=reduce, modular=True, metric=metric)
-    return _share_within(gaps, delta)
-
-
 def group_parallelogram_gaps(
     embedding: ArrayLike, table: ArrayLike, *, normalise: bool = True, reduce: str = "mean"
 ) -> Array:
@@ -170,7 +126,7 @@ def group_parallelogram_gaps(
         embedding = embedding / np.where(size > 0, size, 1.0)
     products = embedding[..., :, None, :, :] @ embedding[..., None, :, :, :]  # (..., n, n, k, k)
     products = products.reshape(*embedding.shape[:-3], n * n, k * k)
-    return _gaps(products, _couples(table.ravel()), reduce, "vector")
+    return _gaps(products, _couples(table.ravel()), reduce)
 
 
 def group_representation_quality_index(
@@ -199,7 +155,7 @@ def group_representation_quality_index(
     return _share_within(gaps, delta)
 
 
-def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str, metric: str) -> Array:
+def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str) -> Array:
     """(..., sample, d) -> (..., couple), a block of couples and of leading axes at a time; rounding counts as zero."""
     lead, d = sums.shape[:-2], sums.shape[-1]
     flat = sums.reshape(-1, *sums.shape[-2:])
@@ -210,24 +166,12 @@ def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str, metric: str) -> 
         rows = flat[top : top + tall]
         for left in range(0, len(couples), wide):
             a, b = couples[left : left + wide].T
-            block = _axis_gap if metric == "axis" else _vector_gap
-            gaps[top : top + tall, left : left + wide] = block(rows[:, a], rows[:, b])
-    rounding = 1e-12 * (np.abs(flat).max((-2, -1)) if metric == "vector" else np.ones(len(flat)))
+            gaps[top : top + tall, left : left + wide] = np.linalg.norm(rows[:, a] - rows[:, b], axis=-1)
+    rounding = 1e-12 * np.abs(flat).max((-2, -1))
     gaps[gaps <= np.where(np.isfinite(rounding), rounding, 0.0)[:, None]] = 0.0
-    if metric == "vector" and reduce == "mean":
+    if reduce == "mean":
         gaps /= np.sqrt(max(d, 1))
     return gaps.reshape(*lead, len(couples))
-
-
-def _vector_gap(one: Array, other: Array) -> Array:
-    return np.linalg.norm(one - other, axis=-1)
-
-
-def _axis_gap(one: Array, other: Array) -> Array:
-    """The sine of the angle between two lines; zero where a vector is zero."""
-    one, other = (vector / np.linalg.norm(vector, axis=-1, keepdims=True).clip(1e-300) for vector in (one, other))
-    sine = np.linalg.norm(one - (one * other).sum(-1, keepdims=True) * other, axis=-1)
-    return np.where(other.any(-1), sine, 0.0)
 
 
 def _share_within(gaps: Array, delta: float) -> Array:
