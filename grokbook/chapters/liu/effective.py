@@ -334,7 +334,7 @@ section.claim(
 section.claim(
     "fig4cd",
     "Fig. 4c, d",
-    "The flow and a network agree in kind, and both reach the line in about 3 n_h steps.",
+    "The flow and a network agree in kind, and both reach the line in about 3 nₕ steps.",
     Part("flow's fit of a line after 7 n_h", lambda record: start_of(record).fit(7), at_least(0.999)),
     Part("after 3 n_h", lambda record: start_of(record).fit(3), at_least(0.95)),
     Part("network's fit at the end", last_fit, at_least(0.99)),
@@ -344,7 +344,7 @@ section.claim(
         lambda record: record.reached_rqi.values / (3 * start_of(record).n_h), between(1 / 3, 3)),
     Part("its symbols in order (1: yes)", in_order, at_least(1)),
     on="trajectory",
-    paper="3 n_h at about step 1,665",
+    paper="3 nₕ at about step 1,665",
     forecast="n_h 362; index 0.95 at step 801",
 )  # fmt: skip
 
