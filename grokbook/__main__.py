@@ -192,9 +192,7 @@ def register(arguments: argparse.Namespace) -> None:
     from grokbook import register as book_of_criteria
     from grokbook.page import standing
 
-    made = chapters().get(parameters.one_of("chapter", arguments.chapter, chapters()))
-    if made is None:
-        raise BadInput(f"{arguments.chapter} is in its first form; its register is edited by hand")
+    made = chapters()[parameters.one_of("chapter", arguments.chapter, chapters())]
     parts = {id: (claim.whose, [part.criterion for part in claim.parts]) for id, claim in made.claims.items()}
     try:
         entered = book_of_criteria.enter(arguments.chapter, parts, standing(made), arguments.why or "")

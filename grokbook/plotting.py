@@ -10,7 +10,6 @@ import functools
 import io
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,23 +86,6 @@ fontManager.ttflist = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure of a chapter.
-
-    Args:
-        draw: records -> figure.
-        needs: names of the experiments and studies it reads.
-        paper: the paper's figure, or "" where the paper has none.
-        some: whether it can be drawn from some of them, with panels left blank.
-    """
-
-    draw: Callable[[Any], Figure]
-    needs: tuple[str, ...] = ()
-    paper: str = ""
-    some: bool = False
 
 
 def use() -> None:

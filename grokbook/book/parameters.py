@@ -88,39 +88,6 @@ def check_device(device: Any, scheduler: str | None = None) -> str:
     return str(device)
 
 
-# ---------------------------------------------------------------- ranges, for the chapters' own checks
-
-
-def whole(name: str, value: Any, least: int, most: int | None = None) -> None:
-    """Refuse what is no whole number from ``least`` to ``most``.
-
-    Raises:
-        ValueError: one line with name, value and what is allowed, as of all the checks here.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
-        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} = {value!r}: a whole number {allowed} is allowed")
-
-
-def number(name: str, value: Any, fits: Callable[[float], bool], words: str) -> None:
-    """Refuse what is no number that ``fits``; ``words`` say which do."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not fits(value):
-        raise ValueError(f"{name} = {value!r}: {words} is allowed")
-
-
-def fraction(name: str, value: Any) -> None:
-    """Refuse what leaves no training or no test set at any size."""
-    number(name, value, lambda share: 0 < share < 1, "a number strictly between 0 and 1")
-
-
-def several(name: str, value: Any, check: Callable[[str, Any], None]) -> None:
-    """Refuse an empty list, and one with an entry that ``check`` refuses."""
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError(f"{name} = {value!r}: a list of at least one number is allowed")
-    for one in value:
-        check(name, one)
-
-
 def declared(notebook: Path) -> dict[str, Parameter]:
     """The parameters of a notebook, in order; empty if it has no cell tagged `parameters`.
 

@@ -1,9 +1,8 @@
-"""The chapters are the folders here: each makes a ``CHAPTER`` (or, until it moves, has a module ``experiments``)."""
+"""The chapters are the folders here: each that trains makes a ``CHAPTER``."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,20 +38,11 @@ def entry(name: str, make: Callable[..., Experiment], stand_ins: Callable[[], li
     return Entry(name, make, _typed(make), _line(make), stand_ins)
 
 
-def _has(chapter: str, part: str) -> bool:
-    return importlib.util.find_spec(f"grokbook.chapters.{chapter}.{part}") is not None
-
-
 @cache
-def chapters() -> dict[str, Chapter | None]:
-    """Name -> chapter of all that train; None for one in its first form."""
-    found: dict[str, Chapter | None] = {}
-    for module in pkgutil.iter_modules(__path__):
-        made = getattr(importlib.import_module(f"{__name__}.{module.name}"), "CHAPTER", None)
-        first_form = _has(module.name, "experiments")
-        if made or first_form:
-            found[module.name] = None if first_form else made
-    return found
+def chapters() -> dict[str, Chapter]:
+    """Name -> chapter of all that train."""
+    modules = {one.name: importlib.import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__)}
+    return {name: module.CHAPTER for name, module in modules.items() if hasattr(module, "CHAPTER")}
 
 
 def experiments(chapter: str | None = None) -> dict[str, Entry]:
@@ -63,12 +53,6 @@ def experiments(chapter: str | None = None) -> dict[str, Entry]:
 
 def _entries(chapter: str) -> list[Entry]:
     made = chapters()[chapter]
-    if made is None:
-        module = importlib.import_module(f"{__name__}.{chapter}.experiments")
-        return [
-            entry(f"{chapter}/{name}", make, partial(_first_form, module, name))
-            for name, make in module.EXPERIMENTS.items()
-        ]
     home, of_page = made.settings(), _typed(made.settings)
     return [
         Entry(
@@ -80,12 +64,6 @@ def _entries(chapter: str) -> list[Entry]:
         )
         for name, recipe in made.experiments.items()
     ]
-
-
-def _first_form(module: Any, name: str) -> list[Experiment]:
-    from grokbook.firstform.catalogue import reduced
-
-    return [reduced(make()) for make in module.REDUCED.get(name, ())]
 
 
 def _typed(function: Callable[..., Any]) -> dict[str, tuple[str, Any]]:

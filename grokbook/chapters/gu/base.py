@@ -21,9 +21,9 @@ section = Section("base")
 
 
 @section.experiment(smaller=[{"seeds": 1}])
-def base(s: Settings, *, f: str = "n + m") -> Experiment:
+def base(s: Settings) -> Experiment:
     """Section 6.1's random baseline, and p = 97 of Fig. 5: every 10 steps, and ten windows of single steps."""
-    task, model = HoledTask(s.p, f, s.train_fraction), PairTransformer(s.p, s.d_model)
+    task, model = HoledTask(s.p, "n + m", s.train_fraction), PairTransformer(s.p, s.d_model)
     return Experiment(
         "gu/base",
         every(s.seeds, [(f"p = {s.p}", task, model, s.steps)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -16,17 +17,18 @@ from grokbook.chapters.gu.training import TRACKED, every, scaled
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import median, spearman
 from grokbook.models.pair_transformer import PairTransformer
-from grokbook.settings import Steps
+from grokbook.settings import Steps, choice
 from grokbook.tasks import modular_function
 from grokbook.train.experiment import Experiment, Schedule
 from grokbook.words import percent
 
 section = Section("holes")
 Array = NDArray[np.float64]
+Split = Annotated[str, choice(*theory.SPLITS)]
 
 
 @section.experiment(smaller=[{"seeds": 1}], quick={"steps": 1000})
-def holes(s: Settings, *, split: str = "code", steps: Steps = 10_000) -> Experiment:
+def holes(s: Settings, *, split: Split = "code", steps: Steps = 10_000) -> Experiment:
     """Table 1: training sets that leave out a square or a strip, drawn as the released scripts do."""
     rows = [("square", size) for size in scaled(s.squares, s.p)] + [("strip", size) for size in scaled(s.strips, s.p)]
     model = PairTransformer(s.p, s.d_model)

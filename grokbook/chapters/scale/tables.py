@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from grokbook.firstform.claims import Markdown, Table, plain_table
+from grokbook.tables import Markdown, Table, plain_table
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
 
