@@ -47,14 +47,17 @@ def _widths(name: str, p: int, offset: int, widths: Widths, alpha: float, seeds:
     return Experiment(f"gu/{name}", runs, Schedule(log=100, every=50), TRACKED)
 
 
-@section.experiment(smaller=[{**TWO, "train_fraction": 0.7, "seeds": 3, "steps": 8_000}], quick={**QUICK, "seeds": 1})
+@section.experiment(
+    smaller=[{**TWO, "train_fraction": 0.7, "seeds": 3, "steps": 8_000}], quick={**TWO, "seeds": 1, "steps": 200}
+)
 def width_apart(s: Settings, *, widths: Widths = (128, 256), seeds: Seeds = 5, steps: Steps = 60_000) -> Experiment:
     """Fig. 9, left: width where the operands share few tokens, k = 85 of 97."""
     return _widths("width_apart", s.p, scaled((85,), s.p)[0], widths, s.train_fraction, seeds, steps)
 
 
 @section.experiment(
-    smaller=[{"seeds": 1}, {**TWO, "train_fraction": 0.5, "seeds": 2, "steps": 10_000}], quick={**QUICK, "seeds": 1}
+    smaller=[{"seeds": 1}, {**TWO, "train_fraction": 0.5, "seeds": 2, "steps": 10_000}],
+    quick={**TWO, "seeds": 1, "steps": 200},
 )
 def width_shared(
     s: Settings, *, p: Modulus = 47, widths: Widths = (64, 256), seeds: Seeds = 5, steps: Steps = 40_000

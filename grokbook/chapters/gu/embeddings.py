@@ -59,9 +59,7 @@ def seeds_apart(
     return Experiment("gu/seeds_apart", runs, Schedule(log=60, every=25), TRACKED)
 
 
-@section.experiment(
-    smaller=[{"p": 47, "train_fraction": 0.7, "steps": 10_000}], quick={"p": 31, "d_model": 32, "steps": 200}
-)
+@section.experiment(smaller=[{"p": 47, "train_fraction": 0.7, "steps": 10_000}], quick={"steps": 200})
 def diameters(s: Settings, *, steps: Steps = 40_000) -> Experiment:
     """Earlier appendix F: the embeddings of two vocabularies that share nothing."""
     return Experiment(
