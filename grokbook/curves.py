@@ -5,6 +5,7 @@ A run that never reaches a threshold has the time infinity, which sorts and comp
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -90,7 +91,8 @@ def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) 
 
 def median(values: ArrayLike, axis: int | None = None) -> Array:
     """The median of what was measured; infinity ("never") counts as larger than any number."""
-    with np.errstate(invalid="ignore"):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # nothing was measured: nan
         return np.asarray(np.nanmedian(np.asarray(values, float), axis=axis))
 
 

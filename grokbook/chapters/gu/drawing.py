@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from grokbook import plotting
 from grokbook.curves import own_steps
@@ -57,19 +56,25 @@ def column(
         if name == "test_accuracy":
             plotting.fraction_axis(ax, LABELS[name])
         elif name == "test_loss":
-            ax.set_yscale("log")
-            low, high = ax.get_ylim()
-            ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 3.0), numticks=5))
-            ax.yaxis.set_major_formatter(
-                FuncFormatter(lambda v, _: f"{v:g}" if v > 0.02 else f"$10^{{{np.log10(v):.0f}}}$")
-            )
-            ax.yaxis.set_minor_formatter(NullFormatter())
+            _few_powers(ax)
         else:
             ax.set_ylim(0, None)
     for ax in axes:
         if ax is axes[-1] or not ax.get_shared_x_axes().joined(ax, axes[-1]):
             plotting.steps_axis(ax, log=log)
             ax.set_xlim(10 if log else 0, None)
+
+
+def _few_powers(ax: Axes) -> None:
+    """A logarithmic vertical axis with four ticks at most, whether it spans a tenth of a decade or ten."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    powers = 10.0 ** np.arange(-30, 10)
+    ticks = powers if high > 100 * low else np.sort(np.r_[powers, 3 * powers])
+    ticks = ticks[(ticks > low) & (ticks < high)]
+    ticks = ticks[:: -(-len(ticks) // 4)] if len(ticks) else np.array([np.sqrt(low * high)])
+    ax.set_yticks(ticks, [f"{one:.2g}" if one > 0.02 else f"$10^{{{np.log10(one):.0f}}}$" for one in ticks])
+    ax.minorticks_off()
 
 
 def setting(page: Page, name: str, letters: str = "pkdα") -> str:
