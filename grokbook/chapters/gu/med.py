@@ -110,7 +110,7 @@ def at_prime(values, p: int):
 
     def measure(record: xr.Dataset) -> Array:
         runs = select(record, p=p)
-        return np.where(grokked(runs), values(runs), np.nan)
+        return np.where(grokked(runs), values(runs), np.nan) if runs.sizes["run"] else np.array([np.nan])
 
     return measure
 
