@@ -318,7 +318,7 @@ class Parser(argparse.ArgumentParser):
             what = message.split(":")[0].removeprefix("argument ")
             message = f'no {what} "{match[1]}"{parameters.suggest(match[1], known)}; there is: {", ".join(known)}'
         elif message.startswith("unrecognized arguments: "):
-            unknown = message.removeprefix("unrecognized arguments: ").split()[0]
+            unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0]
             known = [name for name in self._option_string_actions if name.startswith("--")]
             message = f"unknown argument {unknown}{parameters.suggest(unknown, known)}; options: {', '.join(known)}"
         one_line = message.replace("\n", "\\n")

@@ -243,6 +243,7 @@ def cluster(draw: Random, place: Path, end: float, plain: xr.Dataset, whole: Exp
     place.mkdir(parents=True)
     asked = test_cluster.long()
     alone = runner.train(asked, device="cpu", workers=1, block=1, out=place / "alone")
+    end = max(end, time.monotonic() + CLUSTER_SECONDS)
     cache = {"GROKBOOK_CACHE": str(place / "cache"), "GROKBOOK_DEVICE": "cpu"}
     done = place / "cache" / asked.name / f"{asked.hash}.nc"
     while time.monotonic() < end:

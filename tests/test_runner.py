@@ -509,3 +509,5 @@ def test_weights_that_memory_does_not_hold_are_refused_before_they_are_made():
     with pytest.raises(ValueError, match="side by side need about"):
         runner.check_memory(small, 1, 64 * 2**30)
     runner.check_memory(tiny(), 1, 2**30)
+    with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 members side by side need"):
+        runner.train(tiny(width=10**10), workers=1)

@@ -7,6 +7,7 @@ run it: this process, worker processes, or a Dask cluster. What is done is what 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -181,15 +182,17 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
         samples = run.batch_size or run.task.train_size
         floats = optional(run.model, "floats_per_sample")
         need = 4 * COPIES_IN_STEP * len(place) * samples * floats
-        if 4 * COPIES_OF_WEIGHTS * len(place) * floats**2 > there:  # what lies between layers squared is not fewer
+        # Weights are at most as many as the square of what lies between layers; counting them takes a while.
+        if need <= there < 4 * COPIES_OF_WEIGHTS * len(place) * floats**2:
             need += 4 * COPIES_OF_WEIGHTS * len(place) * _weights(run.model)
         if need > there:
             raise ValueError(
-                f"{experiment.name}: {len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
+                f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
                 f"{samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
             )
 
 
+@functools.cache
 def _weights(model: Model) -> int:
     """Of one member, counted without making them."""
     from grokbook.lazy import torch
@@ -276,15 +279,17 @@ def _train(
 ) -> None:
     """Train the shards that have no part in the folder, and save the record of all at ``path``."""
     with contextlib.ExitStack() as stack:
-        if scheduler and executor is None:
-            executor = stack.enter_context(cluster(scheduler))
-            # Asked of a worker: this machine may have no GPU, or be another kind of machine altogether.
-            try:
+        asked = ""
+        try:
+            if scheduler and executor is None:
+                executor = stack.enter_context(cluster(scheduler))
+                # Asked of a worker: this machine may have no GPU, or be another kind of machine altogether.
+                asked = f"asked of a worker of {scheduler}, "
                 device, chosen, _ = executor.submit(plan, experiment, device, workers).result()
-            except ValueError as error:
-                raise TrainingFailed(f"{experiment.name}: asked of a worker of {scheduler}, {error}") from None
-        else:
-            device, chosen, here = plan(experiment, device, workers)
+            else:
+                device, chosen, here = plan(experiment, device, workers)
+        except ValueError as error:
+            raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
         places = list(experiment.shards(block or chosen))
         places.sort(key=lambda place: -cost_of(experiment.select(place)))  # so that the last to finish is a short one
         shards = [experiment.select(place) for place in places]
