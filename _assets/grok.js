@@ -36,11 +36,11 @@
   const view = document.createElement("dialog");
   view.className = "grok-view";
   view.addEventListener("click", () => view.close());
-  document.querySelectorAll(".bd-article :is(figure, .cell_output) > img").forEach(function (image) {
+  document.querySelectorAll(".bd-article :is(figure, .cell_output) img:not(.tile img, .sd-card img, .grok-frames img)").forEach(function (image) {
     const button = document.createElement("button");
     button.className = "grok-enlarge";
     button.title = "Enlarge";
-    image.after(button);
+    (image.closest("a") || image).replaceWith(button);
     button.append(image);
     button.addEventListener("click", function () {
       const large = image.cloneNode();
