@@ -1,13 +1,14 @@
-"""A slider over precomputed frames that needs no kernel: plain HTML, in a notebook and in the static page alike."""
+"""Sliders: over precomputed frames, in plain HTML for notebook and static page alike; and, where a kernel runs, live."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from grokbook import session
 from grokbook.fold import Html
 
 if TYPE_CHECKING:
@@ -81,6 +82,21 @@ def frames(
         f'aria-valuetext="{label}" oninput="{_SHOW}"></label> <output>{label}</output></p>{"".join(images)}</div>',
         poster=pngs[-1],
     )
+
+
+def live(draw: Callable[..., Any], **choices: Sequence[Any]) -> Any:
+    """Sliders that call ``draw`` anew, where a kernel runs behind the page; nothing in a built book, which has none.
+
+    Args:
+        draw: draws with matplotlib, given one of each of the choices by name.
+        choices: name -> (n,) what its slider runs through, from the first.
+    """
+    if session.current().figures:
+        return None
+    import ipywidgets
+
+    sliders = {name: ipywidgets.SelectionSlider(options=list(values)) for name, values in choices.items()}
+    return ipywidgets.interactive(draw, **sliders)
 
 
 def _png(figure: Any, dpi: int) -> bytes:

@@ -7,7 +7,7 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 
-from grokbook.book.widgets import BUDGET, frames
+from grokbook.book.widgets import BUDGET, frames, live
 
 PNG = b"\x89PNG"
 
@@ -48,3 +48,13 @@ def test_figures_are_drawn_the_same_each_time_and_closed():
 def test_incomplete_or_heavy_frames_are_refused(pictures, labels, alts, words):
     with pytest.raises(ValueError, match=words):
         frames(pictures, labels=labels, alts=alts, description="x")
+
+
+def test_live_sliders_call_their_drawing_anew_and_are_left_out_of_a_built_book(monkeypatch):
+    drawn = []
+    panel = live(lambda units, draw: drawn.append((units, draw)), units=(20, 40), draw=range(3))
+    panel.children[0].value = 40
+    panel.update()
+    assert drawn[-1] == (40, 0)
+    monkeypatch.setenv("GROKBOOK", '{"figures": "somewhere"}')
+    assert live(print, units=(20, 40)) is None
