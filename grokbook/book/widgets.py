@@ -1,4 +1,4 @@
-"""Sliders: over precomputed frames, in plain HTML for notebook and static page alike; and, where a kernel runs, live."""
+"""Sliders: over precomputed frames, in plain HTML for notebook and page alike; and, where a kernel runs, live."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def frames(
     )
 
 
-def live(draw: Callable[..., Any], **choices: Sequence[Any]) -> Any:
+def live(draw: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
     """Sliders that call ``draw`` anew, where a kernel runs behind the page; nothing in a built book, which has none.
 
     Args:
