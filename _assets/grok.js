@@ -36,6 +36,7 @@
   const view = document.createElement("dialog");
   view.className = "grok-view";
   view.addEventListener("click", () => view.close());
+  view.addEventListener("keydown", event => event.key === "Escape" && view.close());
   document.querySelectorAll(".bd-article :is(figure, .cell_output) img:not(.tile img, .sd-card img, .grok-frames img)").forEach(function (image) {
     const button = document.createElement("button");
     button.className = "grok-enlarge";

@@ -226,5 +226,5 @@ def test_targets_of_a_minibatch_are_those_of_its_labels():
 
 def test_what_a_model_lacks_is_named():
     runs = (Run(ModularTask(7, "n - m"), Decoder(7, 8), AdamW(1e-3), 1, 0, "cross_entropy"),)
-    with pytest.raises(ValueError, match="Decoder has no activations"):
-        engine.train(Experiment("test/lacks", runs, snapshots=(-1,), keep=("activation[1]",)))
+    with pytest.raises(ValueError, match="Decoder has no hidden"):
+        engine.train(Experiment("test/lacks", runs, snapshots=(-1,), keep=("preactivation[1]",)))

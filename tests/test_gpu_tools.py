@@ -77,7 +77,7 @@ def test_wrong_words_are_refused_in_one_line(words):
 
 
 def test_the_queue_is_worked_through_and_its_records_come_back(packed, tmp_path):
-    small = {"p": 7, "width": 8, "gd_steps": 20, "seeds": 1}
+    small = {"p": 5, "width": 8, "gd_steps": 20, "seeds": 1}
     entry = {"experiment": "gromov/learning_curves", "parameters": small, "why": "tried", "priority": 1}
     (packed / "results" / "queue.json").write_text(json.dumps([entry]))
     files, log = leg(packed, "C", tmp_path / "out")

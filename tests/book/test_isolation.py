@@ -13,6 +13,7 @@ import grokbook
 
 BOOK = "matplotlib seaborn papermill ipykernel IPython nbformat nbclient yaml jupyter_book sphinx"
 DRAWING = (
+    "drawing",
     "plotting",
     "lint",
     "widgets",

@@ -293,6 +293,7 @@ def test_sliders_move_frames_and_play_plays_them(site, browser, address):
     moved = 0
     for page in [page for page in pages(site.html) if "grok-frames" in (site.html / page).read_text()]:
         with Visit(browser, address, page, SIZES["desk"]) as visit:
+            visit.tab.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
             for box in visit.tab.query_selector_all(".grok-frames"):
                 slider = box.query_selector("input")
                 slider.press("Home")

@@ -107,7 +107,7 @@ def test_recipes_of_all_networks_can_be_given_on_the_command_line_sizes() -> Non
     assert one.runs[0].model.size == 64 and len(one.runs[0].task.symbols) == 7 and one.runs[0].task.train_size == 600
     with pytest.raises(ValueError, match="too few pixels"):
         CHAPTER.experiments["fig7"](Settings(), size=16)
-    with pytest.raises(ValueError, match=r"nowhere.*cannot be read"):
+    with pytest.raises(ValueError, match=r"nowhere.*the path of a file"):
         CHAPTER.experiments["fig7"](Settings(), weights="nowhere.pth")
 
 
