@@ -27,7 +27,7 @@ class Settings(settings.Settings):
     seeds: Seeds = 10
     draws: Annotated[int, whole(1)] = 2_000
     steps: Steps = 100_000
-    coarseness: Annotated[int, whole(1)] = 1
+    coarseness: Annotated[int, whole(1, 12)] = 1
     split_seeds: Seeds = 3
     transformer_p: Annotated[int, whole(5)] = 59
     transformer_steps: Steps = 20_000
