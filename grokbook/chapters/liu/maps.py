@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import plotting
 from grokbook.chapters.liu.theory.phases import (
     COMPREHENSION,
     GAP,
@@ -26,6 +21,10 @@ from grokbook.chapters.liu.theory.phases import (
     majority,
     phase_of,
 )
+
+if TYPE_CHECKING:  # what draws is imported where it draws: a machine that only trains has no matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -195,6 +194,10 @@ def draw(
         names: of the two axes.
         marked: (y, x) cells that get a cross.
     """
+    from matplotlib.colors import ListedColormap
+
+    from grokbook import plotting
+
     codes, share = majority(found.each)
     ax.imshow(codes, origin="upper" if down else "lower", cmap=ListedColormap(COLORS), vmin=-0.5, vmax=5.5,
               aspect="auto")  # fmt: skip
@@ -208,6 +211,8 @@ def draw(
 
 def cells(ax: Axes, found: Diagram, *, log_y: bool, names: tuple[str, str]) -> Axes:
     """Ticks and names of an image with one cell a setting of a diagram."""
+    from grokbook import plotting
+
     ax.grid(False)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=2)
@@ -232,6 +237,10 @@ def powers(values: ArrayLike) -> tuple[list[float], list[str]]:
 
 def legend(figure: Figure, *shown: Diagram, mark: str = "") -> None:
     """One legend above the panels, of the phases that occur in any of them and of what a cross means."""
+    from matplotlib.patches import Patch
+
+    from grokbook import plotting
+
     present = sorted({int(code) for one in shown for code in np.unique(one.phases)})
     handles: list[Any] = [Patch(fc=COLORS[code], ec="#c9c9cf", lw=0.6, label=PHASES[code]) for code in present]
     if mark:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import matplotlib
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from grokbook import measures
@@ -26,6 +24,9 @@ from grokbook.models.encoder import PairEncoder
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Rate, Width, several, whole
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 section = Section("transformers")
@@ -214,6 +215,8 @@ def draw_ring(ax: Axes, points: Array, frequency: int, *, labels: int = 0) -> Ax
     p = len(points)
     order = np.argsort(np.arange(p) * frequency % p)
     ring = points[np.append(order, order[0])]
+    import matplotlib
+
     colors = matplotlib.colormaps["hsv"](np.arange(p) / p) * [0.85, 0.85, 0.85, 1]
     ax.plot(*ring.T, color="#c9c9cf", lw=0.7, zorder=1)
     ax.scatter(points[order, 0], points[order, 1], c=colors, s=17, lw=0, zorder=3)
