@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
@@ -273,7 +274,6 @@ def test_an_unknown_device_is_refused_with_what_is_allowed(device):
 
 
 def test_cuda_is_refused_where_there_is_none():
-    torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         assert runner.choose_device("cuda") == "cuda"
     else:
@@ -282,7 +282,6 @@ def test_cuda_is_refused_where_there_is_none():
 
 
 def test_block_size_follows_the_size_of_the_activations(monkeypatch):
-    torch = pytest.importorskip("torch")
     free = [80 * 2**30]
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0], 80 * 2**30))
     assert runner.block_size(tiny(), "cuda") > 100_000  # all of any experiment

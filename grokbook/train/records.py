@@ -27,7 +27,7 @@ import grokbook
 from grokbook import session
 from grokbook.train.experiment import Experiment, coordinates, difference, hash_of
 
-SCHEMA = 2  # the checksums of 1, which are still read, leave attributes out
+SCHEMA = 2  # the checksums of 1 left attributes out: they could be edited, and are read no more
 ROOT = Path(grokbook.__file__).resolve().parent.parent
 
 # Snapshots of weights are drawn, not trained on: 11 bits of mantissa (three decimal digits) halve a file.
@@ -236,7 +236,7 @@ def heading(path: Path) -> dict[str, Any]:
     missing = [key for key in ("schema", "hash", "recipe", "checksum", "wall_seconds") if key not in attributes]
     if missing:
         raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
-    if attributes["schema"] not in (1, SCHEMA):
+    if attributes["schema"] != SCHEMA:
         raise DamagedRecord(f"{path}: written in schema {attributes['schema']}, this version reads {SCHEMA}")
     try:
         float(attributes["wall_seconds"])
@@ -338,10 +338,9 @@ def conditions(record: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
 def checksum(record: xr.Dataset) -> str:
     """SHA-256 over names, dimensions, attributes and contents of every variable, and the attributes of all."""
     digest = hashlib.sha256()
-    whole = record.attrs["schema"] > 1
 
     def take(attributes: Mapping[Any, Any]) -> None:
-        told = {str(key): str(value) for key, value in attributes.items() if whole and key != "checksum"}
+        told = {str(key): str(value) for key, value in attributes.items() if key != "checksum"}
         digest.update(repr(sorted(told.items())).encode() if told else b"")
 
     take(record.attrs)
