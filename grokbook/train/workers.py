@@ -175,7 +175,9 @@ def alone(path: Path, at_work: str) -> Iterator[bool]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = open(path, "w")  # noqa: SIM115 (closed below)
-        except FileNotFoundError:  # who was in here took the emptied folder away
+        except (FileNotFoundError, FileExistsError):  # who was in here took the emptied folder away, before or while
+            if path.parent.is_file():  # it was asked for
+                raise
             continue
         with lock:
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 
@@ -128,7 +129,7 @@ def test_the_list_says_what_each_experiment_is_for(capsys):
     ("experiment", "settings", "level"),
     [
         ("gromov/learning_curves", ["p=5", "width=8", "seeds=1", "gd_steps=20"], 99),
-        ("liu/phases_group", ["coarseness=16", "steps=20"], 90),
+        ("liu/phases_group", ["coarseness=12", "steps=20"], 90),
     ],
 )
 def test_a_training_tells_when_the_accuracies_that_it_watches_were_reached(
@@ -137,7 +138,7 @@ def test_a_training_tells_when_the_accuracies_that_it_watches_were_reached(
     given = [word for setting in settings for word in ("-p", setting)]
     assert command_line.main(["train", experiment, *given, "--workers", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert f"  {level} % of the train set: 0 of 1 runs, never" in told
+    assert re.search(rf"  {level} % of the train set: 0 of \d+ runs, never", told)
 
 
 @pytest.fixture
