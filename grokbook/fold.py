@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from grokbook import recipes, register, words
+from grokbook import plotting, recipes, register, session, words
 from grokbook.claims import Claim, Verdict
+from grokbook.sizes import networks
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from grokbook.page import Page
 
 
@@ -25,10 +28,15 @@ def badge(outcome: str, size: str = "full", *, changed: bool = False) -> str:
 
 
 class Html:
-    """Markup that shows itself in a notebook and in the page; ``poster`` is a PNG that stands for it elsewhere."""
+    """Markup that shows itself in a notebook and in the page.
 
-    def __init__(self, markup: str, poster: bytes = b"") -> None:
-        self.markup, self.poster = markup, poster
+    Args:
+        poster: a PNG that stands for it elsewhere.
+        figures: what it shows one of at a time, by name.
+    """
+
+    def __init__(self, markup: str, poster: bytes = b"", figures: Mapping[str, Figure] | None = None) -> None:
+        self.markup, self.poster, self.figures = markup, poster, figures or {}
 
     def _repr_html_(self) -> str:
         return self.markup
@@ -90,24 +98,49 @@ def _parts(claim: Claim, verdict: Verdict, *, earlier: bool = False) -> str:
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def below(page: Page, id: str, behind: Sequence[str], source: str, *, files: bool) -> str:
+def below(page: Page, id: str, behind: Sequence[str], source: str) -> str:
     """The fold below a figure: what was run, from which record, how to make it again, downloads and code."""
     chapter = page.chapter.name
     lines = [_ran(page, name) for name in behind] or ["Nothing is trained for it."]
-    links = [f'<a href="../{chapter}/{id}.{kind}">{kind.upper()}</a>' for kind in ("png", "svg")] if files else []
-    draw = f"<code>make figures</code> draws it again{', ' + ', '.join(links) if links else ''}."
+    links = files(chapter, id) if session.current().figures else ""
+    draw = f"{f'As it is drawn: {links}. ' if links else ''}<code>make figures</code> draws it again."
     code = f"<details><summary>Code of this figure</summary>{highlighted(source)}</details>" if source else ""
+    many = _count([page[name] for name in behind])
     return (
-        f'<details class="below" id="made-{id}"><summary>Settings, data and code</summary><ul>'
+        f'<details class="below" id="made-{id}"><summary>Settings, data and code{many}</summary><ul>'
         f"{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>{code}</details>"
     )
+
+
+def _count(held: Sequence[xr.Dataset]) -> str:
+    """How many networks and seeds stand behind a figure."""
+    if not held:
+        return ""
+    seeds, many = [len(np.unique(record.seed.values)) for record in held], len(networks(held))
+    few = f"{min(seeds)} to {max(seeds)}" if len(set(seeds)) > 1 else f"{seeds[0]}"
+    return f" ({many:,} network{'s' * (many > 1)}, {few} seed{'s' * (max(seeds) > 1)})"
+
+
+def files(chapter: str, id: str) -> str:
+    """Links to a figure's files, those that there are."""
+    kinds = [kind for kind in ("png", "svg", "csv") if (plotting.folder(chapter) / f"{id}.{kind}").exists()]
+    return ", ".join(f'<a href="../{chapter}/{id}.{kind}">{kind.upper()}</a>' for kind in kinds)
+
+
+def stored(chapter: str, name: str) -> str:
+    """A link to a record's committed file; empty where there is none."""
+    stems = (name, f"{name}-reduced")
+    there = [stem for stem in stems if (plotting.ROOT / f"results/{chapter}/{stem}.nc").exists()]
+    return f'<a href="../{chapter}/{there[0]}.nc">NetCDF</a>' if there else ""
 
 
 def _ran(page: Page, name: str) -> str:
     record = page[name]
     size = "" if record.attrs["size"] == "full" else f' <span class="verdict size">{record.attrs["size"]}</span>'
+    at_home = page.at_home and session.current().scale == "full"
+    data = f" ({link})" if at_home and (link := stored(page.chapter.name, name)) else ""
     text = (
-        f"<b>{escape(name)}</b>{size}: {escape(recipes.describe(record))}. "
+        f"<b>{escape(name)}</b>{data}{size}: {escape(recipes.describe(record))}. "
         f"{words.seconds(record.attrs['wall_seconds'])} of {escape(record.attrs['machine'])}; "
         f"recipe <code>{record.attrs['hash'][:8]}</code>, <code>{escape(page.chapter.room(name))}</code>; "
         f"<code>grokbook train {page.chapter.name}/{name}</code>."

@@ -45,14 +45,20 @@ def problems(figure: Figure) -> list[str]:
             continue
         if not (ax.lines or ax.collections or ax.images or ax.patches or ax.texts):
             found.append("a panel is empty")
-        for name, shared in (("x", ax.get_shared_x_axes()), ("y", ax.get_shared_y_axes())):
-            alike = {ax, *shared.get_siblings(ax), *(one for one in figure.axes if _in_line(ax, one, name))}
-            labelled = any(getattr(one, f"get_{name}label")() for one in alike)
-            if not labelled and getattr(ax, f"get_{name}ticks")().size and getattr(ax, f"get_{name}ticklabels")():
+        for name in ("x", "y"):
+            ticked = getattr(ax, f"get_{name}ticks")().size and getattr(ax, f"get_{name}ticklabels")()
+            if ticked and not axis_name(figure, ax, name):
                 found.append(f'the {name} axis of "{ax.get_title(loc="left") or "a panel"}" has no name')
         if legend := ax.get_legend():
             found += _hidden(ax, legend.get_window_extent(renderer))
     return list(dict.fromkeys(found))
+
+
+def axis_name(figure: Figure, ax: Axes, name: str) -> str:
+    """What the "x" or "y" axis of a panel is called; where the panel does not say, by one that it is in line with."""
+    shared = getattr(ax, f"get_shared_{name}_axes")().get_siblings(ax)
+    alike = [ax, *shared, *(one for one in figure.axes if _in_line(ax, one, name))]
+    return next(filter(None, (getattr(one, f"get_{name}label")() for one in alike)), "")
 
 
 def _in_line(ax: Axes, other: Axes, name: str) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from grokbook import fold, lint, plotting, register, session
+from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
 from grokbook.claims import Claim, Verdict, tally
 from grokbook.settings import Settings
@@ -132,7 +132,7 @@ class Page(Mapping[str, xr.Dataset]):
     # ------------------------------------------------------------------------------------------- what is shown
 
     def show(self, figure: Any, id: str, claims: Sequence[str] = (), *, alt: str = "") -> None:
-        """Show a figure, save it as PNG and SVG, and write what stands below it.
+        """Show a figure, save it as PNG and SVG and its numbers as CSV, and write what stands below it.
 
         Args:
             figure: a matplotlib figure, or a widget of frames.
@@ -146,20 +146,24 @@ class Page(Mapping[str, xr.Dataset]):
         from IPython.display import HTML, display
 
         asked, self._asked = self._asked, []
-        if files := hasattr(figure, "savefig"):
+        if alone := hasattr(figure, "savefig"):
             if problems := lint.problems(figure):
                 lint.complain(self.chapter.name, id, problems)
             plotting.save_if_asked(figure, self.chapter.name, id)
-        elif session.current().figures:
-            records.write_whole(plotting.folder(self.chapter.name) / f"{id}.png", figure.poster)
+        if session.current().figures:
+            place = plotting.folder(self.chapter.name)
+            if not alone:
+                records.write_whole(place / f"{id}.png", figure.poster)
+            if numbers := drawn.table({"": figure} if alone else figure.figures):
+                records.write_whole(place / f"{id}.csv", numbers)
         display(figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""
         behind = [
             one for one in dict.fromkeys(n for name in asked for n in self.chapter.needed_by(name)) if one in self
         ]
         self._asked = []
-        self._shown[id] = {"records": behind, "claims": list(claims), "files": files}
-        display(HTML(self.rows(claims) + fold.below(self, id, behind, source, files=files)))
+        self._shown[id] = {"records": behind, "claims": list(claims)}
+        display(HTML(self.rows(claims) + fold.below(self, id, behind, source)))
 
     def missing(self, error: NotTrained) -> None:
         """Say in one line what a figure lacks."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grokbook import session
+from grokbook import plotting, session
 from grokbook.fold import Html
 
 if TYPE_CHECKING:
@@ -38,7 +37,8 @@ def frames(
     alts: Sequence[str],
     description: str,
     interval: int = 400,
-    dpi: int = 90,
+    dpi: int = 100,
+    colors: int = 64,
     start: int = 0,
 ) -> Html:
     """A slider and a play button over pictures.
@@ -51,7 +51,7 @@ def frames(
 
     Other arguments:
         interval: milliseconds a frame stays when playing.
-        dpi: resolution at which figures are drawn; PNG bytes are taken as they are.
+        dpi, colors: resolution and palette with which figures are drawn; PNG bytes are taken as they are.
         start: the frame that is shown first.
 
     Returns:
@@ -60,11 +60,16 @@ def frames(
     Raises:
         ValueError: different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
     """
+    import matplotlib.pyplot as plt
+
     if not len(pictures) == len(labels) == len(alts) or not pictures:
         raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
     if not all(alt.strip() for alt in alts):
         raise ValueError("every frame needs an alternative text that says what it shows")
-    pngs = [p if isinstance(p, bytes) else _png(p, dpi) for p in pictures]
+    figures = {label: one for label, one in zip(labels, pictures, strict=True) if not isinstance(one, bytes)}
+    pngs = [p if isinstance(p, bytes) else plotting.png(p, dpi=dpi, colors=colors) for p in pictures]
+    for figure in figures.values():
+        plt.close(figure)
     if (total := sum(map(len, pngs))) > BUDGET:
         raise ValueError(
             f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}; draw fewer, smaller or flatter ones"
@@ -81,6 +86,7 @@ def frames(
         f'<label>{html.escape(description)} <input type="range" min="0" max="{len(images) - 1}" value="{start}" '
         f'aria-valuetext="{label}" oninput="{_SHOW}"></label> <output>{label}</output></p>{"".join(images)}</div>',
         poster=pngs[-1],
+        figures=figures,
     )
 
 
@@ -97,13 +103,3 @@ def live(draw: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
 
     sliders = {name: ipywidgets.SelectionSlider(options=list(values)) for name, values in choices.items()}
     return ipywidgets.interactive(draw, **sliders)
-
-
-def _png(figure: Any, dpi: int) -> bytes:
-    """The figure as a PNG file on white paper, the same bytes each time."""
-    import matplotlib.pyplot as plt
-
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
-    plt.close(figure)
-    return buffer.getvalue()

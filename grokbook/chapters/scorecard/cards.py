@@ -41,7 +41,7 @@ class Card:
             that counts), ``today`` (by today's), ``size``, ``changed``, ``paper``, ``ours`` and ``records`` of each.
         records: ``name``, ``size``, ``networks`` (a digest each), ``seeds`` and ``core_seconds`` of each, size
             "missing" where there is none.
-        figures: id -> ``records``, ``claims`` and ``files`` (whether it is a plot of its own), as the page shows them.
+        figures: id -> ``records`` and ``claims``, as the page shows them.
         facts: name -> what the page's prose says.
     """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grokbook import words
-from grokbook.fold import Html
+from grokbook.fold import Html, files, stored
 from grokbook.train.records import ROOT
 
 if TYPE_CHECKING:
@@ -75,13 +75,9 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
         f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}" loading="lazy" '
         f'width="{width}" height="{height}"></a>'
     )
-    kinds = ("png", "svg") if said["files"] else ("png",)
-    lines = ["Files: " + ", ".join(f'<a href="../{name}/{id}.{kind}">{kind.upper()}</a>' for kind in kinds)]
+    lines = [f"As it is drawn: {files(name, id)}"]
     for record in (record for record in card.records if record["name"] in said["records"]):
-        stem = next(
-            (s for s in (record["name"], f"{record['name']}-reduced") if (ROOT / f"results/{name}/{s}.nc").exists()), ""
-        )
-        data = f' (<a href="../{name}/{stem}.nc">NetCDF</a>)' if stem else ""
+        data = f" ({link})" if (link := stored(name, record["name"])) else ""
         seeds = f"{record['seeds']} seed{'s' if record['seeds'] != 1 else ''}"
         lines.append(
             f"{escape(record['name'])}{data}: {record['size']}, {len(record['networks'])} networks, {seeds}, "

@@ -92,9 +92,9 @@ def test_all_claims_are_kept_as_csv_and_json(tmp_path, handed):
 
 def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tmp_path, handed, monkeypatch):
     handed(figures=str(tmp_path))
-    for id in ("late", "fig10", "fig2"):
-        records.write_whole(tmp_path / "one" / f"{id}.png", b"\x89PNG\r\n\x1a\n" + bytes(8) + bytes([0, 0, 0, 4] * 2))
-    told = {id: {"records": ["x"], "claims": [], "files": id != "late"} for id in ("late", "fig10", "fig2")}
+    for file in ("late.png", "fig10.png", "fig2.png", "fig2.csv"):
+        records.write_whole(tmp_path / "one" / file, b"\x89PNG\r\n\x1a\n" + bytes(8) + bytes([0, 0, 0, 4] * 2))
+    told = {id: {"records": ["x"], "claims": []} for id in ("late", "fig10", "fig2")}
     cells = [
         {"source": f'%matplotlib inline\npage.show(frames(a, description="x"), "{id}")', "metadata": about}
         for id, about in (
@@ -111,7 +111,7 @@ def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tm
     markup = gallery.gallery(Card("one", "One", ONE.claims, ONE.records, told, {"n": "seven"})).markup
     assert re.findall('<b><a href="(.*?)">', markup) == ["one.html#g", "one.html#f", "one.html#made-late"]
     assert "seven.<" in markup and "60 min of a core" in markup and "2 networks, 2 seeds" in markup
-    assert 'href="../one/fig2.svg"' in markup and "late.svg" not in markup and '"one.html#h">Fig. 3' in markup
+    assert 'href="../one/fig2.csv"' in markup and "late.csv" not in markup and '"one.html#h">Fig. 3' in markup
 
 
 def test_the_book_is_cited_as_its_citation_file_says(root):

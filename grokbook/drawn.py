@@ -1,0 +1,121 @@
+"""The numbers of a figure as they are drawn: a table with a row for every point of a line, bar and cell of a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
+from numpy.typing import NDArray
+
+from grokbook import lint
+
+MOST = 60_000  # rows of a table; what is larger is read from its records
+
+Points = tuple[str, Any, NDArray[Any]]  # kind, artist, and (n, 3) x, y, value
+
+
+def table(figures: Mapping[str, Figure]) -> bytes | None:
+    """What figures draw, as CSV: panel, names of its axes, series, kind, number within the panel, x, y, value.
+
+    Args:
+        figures: moment or other word for a frame -> its figure; "" for a figure that stands alone.
+
+    Returns:
+        The file; None where nothing is drawn from numbers, or more than ``MOST`` rows.
+    """
+    found = [rows(figure).assign(frame=frame) for frame, figure in figures.items()]
+    whole = pd.concat(found or [pd.DataFrame()])
+    if whole.empty or len(whole) > MOST:
+        return None
+    if "" in figures:
+        whole = whole.drop(columns="frame")
+    filled = whole.dropna(axis="columns", how="all")
+    return filled.to_csv(index=False, float_format="%.5g", lineterminator="\n").encode()
+
+
+def rows(figure: Figure) -> pd.DataFrame:
+    """The same for one figure; without points that have no place, and without what only guides the eye."""
+    axes: list[Any] = [one for ax in figure.axes for one in (ax, *ax.child_axes) if not hasattr(ax, "_colorbar")]
+    names: dict[str, str] = {}  # colour -> series: seeds are drawn without a name, in the colour of their median
+    for ax in reversed(axes):
+        named = zip(*ax.get_legend_handles_labels(), strict=True)
+        names |= {color: label for one, label in named if (color := _color(one))}
+    found = []
+    for number, ax in enumerate(axes, 1):
+        about = {
+            "panel": ax.get_title(loc="left") or ax.get_title() or str(number),
+            "x axis": lint.axis_name(figure, ax, "x"),
+            "y axis": lint.axis_name(figure, ax, "y"),
+        }
+        for place, (kind, one, points) in enumerate(_points(ax), 1):
+            label = str(one.get_label())
+            series = names.get(_color(one), "") if not label or label.startswith("_") else label
+            inside = points[np.isfinite(points[:, :2]).all(1)]
+            columns = dict(zip(("x", "y", "value"), inside.T, strict=True))
+            found.append(pd.DataFrame({**about, "series": series, "kind": kind, "number": place, **columns}))
+    return pd.concat([one for one in found if len(one)] or [pd.DataFrame()])
+
+
+def _points(ax: Axes) -> Iterator[Points]:
+    if ax.name == "3d":
+        return
+    for line in ax.lines:
+        if line.get_transform() == ax.transData:
+            yield "line", line, _with(line.get_xdata(orig=False), line.get_ydata(orig=False))
+    for bars in ax.containers:
+        if orientation := getattr(bars, "orientation", None):
+            boxes = [(bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()) for bar in bars]
+            x, y, width, height = np.array(boxes, float).T.reshape(4, -1)
+            up = orientation == "vertical"
+            yield "bar", bars, _with(x + width / (2 if up else 1), y + height / (1 if up else 2))
+    for step in (one for one in ax.patches if isinstance(one, StepPatch)):
+        values, edges, _ = step.get_data()
+        yield "step", step, _with((edges[1:] + edges[:-1]) / 2, values)
+    for some in ax.collections:
+        yield from _collection(some)
+    for image in ax.images:
+        values = np.ma.filled(np.ma.asarray(image.get_array(), float), np.nan)
+        if values.ndim == 2:
+            left, right, bottom, top = image.get_extent()
+            first, last = (bottom, top) if image.origin == "lower" else (top, bottom)
+            columns = left + (np.arange(values.shape[1]) + 0.5) * (right - left) / values.shape[1]
+            lines = first + (np.arange(values.shape[0]) + 0.5) * (last - first) / values.shape[0]
+            yield "map", image, _with(columns, lines[:, None], values)
+
+
+def _collection(some: Any) -> Iterator[Points]:
+    if isinstance(some, PathCollection):
+        at: NDArray[Any] = np.ma.filled(np.ma.asarray(some.get_offsets(), float), np.nan)
+        yield "points", some, _with(at[:, 0], at[:, 1], np.nan if some.get_array() is None else some.get_array())
+    elif isinstance(some, QuadMesh):
+        corners = np.asarray(some.get_coordinates())
+        middle = (corners[1:, 1:] + corners[:-1, :-1]) / 2
+        values: NDArray[Any] = np.ma.filled(np.ma.asarray(some.get_array(), float), np.nan)
+        yield "map", some, _with(middle[..., 0], middle[..., 1], values.reshape(middle.shape[:2]))
+    elif isinstance(some, PolyCollection | LineCollection):
+        kind = "band" if isinstance(some, PolyCollection) else "segment"
+        for path in some.get_paths():
+            corner = np.asarray(path.vertices)
+            yield kind, some, _with(corner[:, 0], corner[:, 1])
+
+
+def _with(x: Any, y: Any, value: Any = np.nan) -> NDArray[Any]:
+    return np.stack(np.broadcast_arrays(*(np.asarray(one, float) for one in (x, y, value))), -1).reshape(-1, 3)
+
+
+def _color(one: Any) -> str:
+    """The colour by which a reader knows what belongs together; nothing where there are many."""
+    if hasattr(one, "patches"):
+        one = one.patches[0] if one.patches else None
+    color = getattr(one, "get_color", None) or getattr(one, "get_facecolor", None)
+    found = np.empty(0) if color is None else color()
+    if isinstance(found, str | tuple):
+        return to_hex(found)
+    return to_hex(found[0]) if len(found) == 1 else ""
