@@ -2,8 +2,8 @@
 # A short lease of a bare GPU machine (Python 3.12, torch with CUDA, numpy, xarray, h5py), from a folder of gpu_pack.sh.
 # usage: sh tools/gpu.sh A|B|C [MINUTES]
 #   A  is everything right: a training saved and read back, the GPU's tests, every kind of stack, the benchmark
-#   B  records of the CPU verified, then what is worth most a minute
-#   C  the queue, in the order of results/queue.json
+#   B  two records of the CPU verified, then the queue
+#   C  the queue, in the order of results/queue.json: what has no record yet, what matters most first
 # It stops before its time with checkpoints on disk, and leaves in OUT (default gpu_out) at most 8 files of 15 MB: a log,
 # the environment, what was found, and what was trained in pieces back.tgz.aa, ... Pieces laid into a folder `back` beside
 # `tools` are gone on with. PYTHON and DEVICE=cpu, for trying it, come from the environment.
@@ -61,15 +61,11 @@ A)
     ;;
 B)
     for one in ${VERIFY-gromov/adamw_curves gu/base}; do grokbook verify "$one" --sample 1 --device "$device"; done
-    for one in ${TRAIN-gromov/data_fraction gu/dnn gu/fractions gu/largest_prime liu/components \
-        gromov/polynomials_wide}; do
-        [ "$(left)" -gt 5 ] || break
-        grokbook train "$one" ${ARGUMENTS:-} --device "$device" --out "$work/results"
-    done
     ;;
-C)  whole=$((($(left)) / 60))
+esac
+case $leg in B|C)
+    whole=$((($(left)) / 60))
     grokbook queue --run --device "$device" --minutes $((whole > 1 ? whole : 1)) --out "$work/results"
-    ;;
 esac
 
 # Records first: where not all fits, checkpoints stay behind.
