@@ -57,7 +57,7 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
         ours, plain, evaluation = (float(taken[name].min()) for name in ("ours", "plain", "evaluation"))
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             fast, rounding = pool.submit(fast_seconds, number, rounds).result()
-        peak, flops, shares = clock.peak(taken), planning.count(state.update), clock.shares(step)
+        peak, flops, shares = clock.peak(taken), members * planning.flops(workload.run), clock.shares(step)
         ratio = workload.ratio[kind_of_processor()]
         yield {
             "workload": workload.name,
@@ -85,7 +85,7 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
 def rounding(library: str) -> float:
     """The largest error of a product by this library, as a share of its largest entry."""
     a, b = torch.randn(2, 512, 512)
-    return products.error(products.by(library, partial(torch.mm, a, b))(), a, b)
+    return products.error(clock.by(library, partial(torch.mm, a, b))(), a, b)
 
 
 def blocks(rounds: int) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ Step = Callable[[], object]
 
 # Kernels by what they do, as parts of PyTorch's names; whatever is left copies, adds, looks up, or is calling.
 KINDS = {
-    "products": ("mm",),
+    "products": ("mm", "conv"),
     "optimizer": ("fused_adam",),
     "functions": ("tanh", "sigmoid", "relu", "clamp", "threshold", "softmax", "norm"),
 }
@@ -38,6 +38,16 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def by(library: str, step: Step) -> Step:
+    """A step whose products are by this library."""
+
+    def stepped() -> object:
+        with products.using(library):
+            return step()
+
+    return stepped
+
+
 def libraries() -> list[str]:
     """Those at hand that multiply in full float32."""
     return [products.DEFAULT, *([products.ONEDNN] if products.has_onednn() else [])]
@@ -47,7 +57,7 @@ def squares() -> dict[str, Step]:
     """Square products by every library in full float32, the yardstick of what the machine can do."""
     pairs = {side: (torch.randn(side, side), torch.randn(side, side), torch.empty(side, side)) for side in SIDES}
     steps = {side: partial(torch.mm, a, b, out=out) for side, (a, b, out) in pairs.items()}
-    return {f"product {side} {one}": products.by(one, steps[side]) for side in SIDES for one in libraries()}
+    return {f"product {side} {one}": by(one, steps[side]) for side in SIDES for one in libraries()}
 
 
 def cpu_seconds(step: Step, least: float = 0.15) -> float:

@@ -17,19 +17,13 @@ from typing import Any
 import torch
 
 from benchmarks.workloads import WORKLOADS
-from grokbook.models.resnet import ResNet18
-from grokbook.optim import AdamW
 from grokbook.train import planning, products
 from grokbook.train.experiment import Run
 from grokbook.train.state import State
 from tests import emulated
-from tests.stacks import STACKS, Pictures, runs_of
+from tests.stacks import STACKS, runs_of
 
 MEMBERS = (1, 16, 128)
-RESNET = Run(
-    Pictures((3, 64, 64), 121, 800), ResNet18(121, 0.25, 3, 64), AdamW(1e-3, 1.0), 50_000, 0, "cross_entropy", 200
-)
-NAMED = {**{workload.name: workload.run for workload in WORKLOADS}, "ResNet-18, width 1/4, 64 pixels": RESNET}
 HEAD = (
     "workload", "precision", "members", "member steps / s", "share of peak", "capture s", "kernels a step",
     "evaluation ms", "peak GB",
@@ -44,11 +38,11 @@ def table(
     for library in (products.DEFAULT, fastest):
         with products.using(library):
             peak = _peak(device)
-            for name, run in ((name, run) for name, run in NAMED.items() if only in name):
+            for workload in (one for one in WORKLOADS if only in one.name):
                 for count in members:
-                    row = {"workload": name, "precision": library, "members": count}
+                    row = {"workload": workload.name, "precision": library, "members": count}
                     try:
-                        yield row | _measured(run, count, device, peak, seconds)
+                        yield row | _measured(workload.run, count, device, peak, seconds)
                     except RuntimeError as error:  # too little memory, most of all
                         yield row | {"failed": str(error).splitlines()[0]}
 

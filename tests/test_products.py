@@ -51,6 +51,11 @@ def test_a_library_that_rounds_or_gains_nothing_is_not_chosen(monkeypatch):
     assert products.choose(step, "cpu", before="oneDNN") == "default"
 
 
+def test_on_a_gpu_only_fast_products_are_rounded_and_no_step_is_tried():
+    chosen = [products.choose(lambda: pytest.fail("a step was taken"), "cuda", asked) for asked in (None, "fast")]
+    assert chosen == ["default", "TF32"]
+
+
 @pytest.mark.parametrize("capability", ["AVX2", "DEFAULT", "NO AVX", "SVE256"])
 def test_a_processor_without_a_choice_is_asked_nothing(monkeypatch, capability):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)

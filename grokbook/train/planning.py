@@ -1,4 +1,4 @@
-"""What a training costs and how long some machines would take: floating point operations, and a queue of shards.
+"""What a training costs, in floating point operations, and how long a machine would take.
 
 Nothing here is timed. The rate of a machine is given, measured by ``python -m benchmarks`` or assumed.
 """
@@ -6,9 +6,8 @@ Nothing here is timed. The rate of a machine is given, measured by ``python -m b
 from __future__ import annotations
 
 import hashlib
-import heapq
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -97,23 +96,6 @@ def count_now(run: Run) -> int:
     from grokbook.train.state import State
 
     return count(State.start([run], torch.device("cpu"), torch.float32).gradients)
-
-
-def shard_seconds(experiments: Iterable[Experiment], machine: Machine, workers: int) -> list[float]:
-    """The times of all shards; a stack of members is cut so that every worker gets some of it."""
-    seconds = []
-    for experiment in experiments:
-        block = machine.block or -(-len(experiment.runs) // workers)
-        seconds += [machine.seconds(experiment.select(place)) for place in experiment.shards(block)]
-    return seconds
-
-
-def makespan(seconds: Iterable[float], workers: int) -> float:
-    """When the last of some shards is done if each worker takes the longest one left whenever it is free."""
-    free = [0.0] * workers
-    for one in sorted(seconds, reverse=True):
-        heapq.heapreplace(free, free[0] + one)
-    return max(free)
 
 
 def experiments() -> dict[str, Experiment]:

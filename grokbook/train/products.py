@@ -45,16 +45,6 @@ def using(library: str) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = convolutions
 
 
-def by(library: str, step: Callable[[], Any]) -> Callable[[], Any]:
-    """A step whose products are by this library."""
-
-    def stepped() -> Any:
-        with using(library):
-            return step()
-
-    return stepped
-
-
 def choose(step: Callable[[], Any], device: str, precision: str | None = None, before: str | None = None) -> str:
     """The library for a training.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -156,6 +157,23 @@ def _core_of(experiment: Experiment) -> planning.Machine:
     return dataclasses.replace(_core(), rate=_work(experiment) / spent) if spent else _core()
 
 
+def shard_seconds(experiments: Iterable[Experiment], machine: planning.Machine, workers: int) -> list[float]:
+    """The times of all shards; a stack of members is cut so that every worker gets some of it."""
+    seconds = []
+    for experiment in experiments:
+        block = machine.block or -(-len(experiment.runs) // workers)
+        seconds += [machine.seconds(experiment.select(place)) for place in experiment.shards(block)]
+    return seconds
+
+
+def makespan(seconds: Iterable[float], workers: int) -> float:
+    """When the last of some shards is done if each worker takes the longest one left whenever it is free."""
+    free = [0.0] * workers
+    for one in sorted(seconds, reverse=True):
+        heapq.heapreplace(free, free[0] + one)
+    return max(free)
+
+
 def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
     """Every experiment: networks, their steps together, operations, core hours as planned and as measured where there
     is a record, and the plan for GPUs."""
@@ -163,7 +181,7 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
     rows = []
     for name, experiment in planning.experiments().items():
         spent, work = _spent(experiment), _work(experiment)
-        planned = [planning.makespan(planning.shard_seconds([experiment], gpu, n), n) for n in workers]
+        planned = [makespan(shard_seconds([experiment], gpu, n), n) for n in workers]
         rows.append(
             [
                 name.replace("/", "/<wbr>").replace("_", "_<wbr>"),
@@ -182,10 +200,10 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
 def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
     """The whole book, as one queue of shards, on cores and on GPUs."""
     everything, gpu, rows = planning.experiments().values(), _gpu(gpu_tflops, launch_ms), []
-    queues = {"2 cores": (2, [time for one in everything for time in planning.shard_seconds([one], _core_of(one), 2)])}
-    queues |= {_gpus(n): (n, planning.shard_seconds(everything, gpu, n)) for n in workers}
+    queues = {"2 cores": (2, [time for one in everything for time in shard_seconds([one], _core_of(one), 2)])}
+    queues |= {_gpus(n): (n, shard_seconds(everything, gpu, n)) for n in workers}
     for name, (count, seconds) in queues.items():
-        whole = planning.makespan(seconds, count)
+        whole = makespan(seconds, count)
         busy = sum(seconds) / (whole * count)
         rows.append([name, f"{len(seconds):,}", _hours(max(seconds)), _hours(whole), f"{busy:.0%}"])
     head = ("Machine", "Shards", "Longest shard", "The whole book", "Busy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 import pytest
@@ -10,7 +11,11 @@ import pytest
 from grokbook.book import build as book
 from grokbook.book.parameters import BadInput
 from grokbook.chapters.scale import tables
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import SGD
+from grokbook.tasks import ModularTask
 from grokbook.train import planning
+from grokbook.train.experiment import Experiment, Run
 
 
 def test_every_experiment_has_a_row_and_every_machine_too():
@@ -23,7 +28,7 @@ def test_every_experiment_has_a_row_and_every_machine_too():
 
 def test_the_measured_table_has_all_workloads_with_their_floors():
     markup = tables.speed().markup
-    assert markup.count("<tr>") == 1 + len(tables.measured()["steps"]) == 5
+    assert markup.count("<tr>") == 1 + len(tables.measured()["steps"])
     for row in tables.measured()["steps"]:
         assert row["workload"] in markup and f"({row['ratio_floor']:.1f}×" in markup
 
@@ -71,7 +76,7 @@ def test_on_cores_an_experiment_takes_as_long_as_its_record_did():
     trained = everything["gromov/adamw_curves"]
     spent = tables._spent(trained)
     assert spent and spent > 1
-    assert sum(planning.shard_seconds([trained], tables._core_of(trained), 2)) == pytest.approx(spent)
+    assert sum(tables.shard_seconds([trained], tables._core_of(trained), 2)) == pytest.approx(spent)
     untrained = dataclasses.replace(trained, name="gromov/nothing")
     assert tables._spent(untrained) is None and tables._core_of(untrained) == tables._core()
 
@@ -91,3 +96,30 @@ def test_diagrams_are_summed_or_said_not_to_have_been_timed(monkeypatch):
     assert "on 2 cores" in markup and "(one, other)" in markup
     monkeypatch.setattr(tables, "measured", dict)
     assert "python -m benchmarks diagrams" in tables.diagrams().text
+
+
+def test_the_queue_is_no_shorter_than_its_longest_shard_nor_than_its_work():
+    assert tables.makespan([5, 1, 1, 1], 2) == 5 and tables.makespan([1] * 8, 4) == 2
+    assert tables.makespan([3, 3, 2, 2, 2], 2) == 7  # longest first; 6 would be possible
+    assert tables.makespan([4.0], 1000) == 4
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_queue_is_within_four_thirds_of_the_best_plan(workers):
+    """Graham's bound for longest-first, against every assignment of six shards."""
+    seconds = [7, 6, 5, 4, 3, 2]
+    best = min(
+        max(sum(one for one, at in zip(seconds, places, strict=True) if at == worker) for worker in range(workers))
+        for places in itertools.product(range(workers), repeat=len(seconds))
+    )
+    assert best <= tables.makespan(seconds, workers) <= (4 / 3 - 1 / (3 * workers)) * best
+
+
+def test_a_stack_is_cut_so_that_every_worker_has_some_of_it():
+    task, model = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8)
+    whole = Experiment("test/plan", tuple(Run(task, model, SGD(0.1), 10, seed) for seed in range(6)))
+    work = 10 * planning.flops(whole.runs[0])
+    machine = planning.Machine("GPU", rate=work, step_seconds=0.25, block=None)
+    assert tables.shard_seconds([whole], machine, 1) == [6]
+    assert tables.shard_seconds([whole], machine, 4) == [2.5, 2.5, 2.5]  # two each: the launches of ten steps
+    assert tables.shard_seconds([whole], planning.Machine("core", work), 4) == [1] * 6
