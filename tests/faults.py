@@ -83,7 +83,7 @@ def life(folder: Path, whole: Experiment, seconds: float, before: Callable[[], o
     """A process that trains; its id. It ends with 0 when the record is there, 3 when it was told to stop."""
     child = os.fork()
     if child == 0:
-        engine.CHECKPOINT_SECONDS = engine.LATEST_CHECKPOINT_SECONDS = seconds
+        engine.CHECKPOINT_SECONDS = seconds
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         status = 1
         try:

@@ -12,10 +12,11 @@ import grokbook.models
 from benchmarks.workloads import WORKLOADS, our_state
 from grokbook.train import capture, engine
 from grokbook.train import state as train_state
+from grokbook.train.batches import Batches
 from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.state import State
 from tests import emulated
-from tests.stacks import STACKS, runs_of
+from tests.stacks import HINGE, STACKS, runs_of
 
 each_stack = pytest.mark.parametrize("name", STACKS)
 
@@ -76,9 +77,9 @@ def test_replayed_steps_are_the_steps_to_the_last_bit_over_the_edge_of_an_epoch(
 def test_a_step_on_a_gpu_waits_for_nothing_and_copies_nothing_from_the_host(name):
     state = started(name, dtype=torch.float32, device="meta")
     state.count = torch.ones((), dtype=torch.float64, device="meta")
-    state._advance()  # what never changes is made at the first step, ahead of a capture
+    state.update()  # what never changes is made at the first step, ahead of a capture, and an epoch is drawn
     with emulated.Log() as log:
-        state._advance()
+        state.update()
     assert log.kernels
 
 
@@ -90,6 +91,28 @@ def test_a_step_of_each_papers_training_launches_few_kernels(number, most):
     with emulated.Log() as log:
         state._advance()
     assert len(log.kernels) <= most
+
+
+def test_the_batches_of_an_epoch_are_drawn_at_once(monkeypatch):
+    drawn, real = [], Batches._draw
+    monkeypatch.setattr(Batches, "_draw", lambda self, ahead: drawn.append(ahead) or real(self, ahead))
+    state = started("toy, minibatches")  # 12 rows in batches of 5: two whole ones, and one of two
+    for _ in range(6):
+        state.update()
+    assert drawn == [3, 3]
+
+
+def test_parameters_leave_the_device_for_measures_only(monkeypatch):
+    state = started("toy")
+    monkeypatch.setattr(train_state, "_host", lambda params: pytest.fail("parameters were copied"))
+    assert np.isfinite(state.measure(())["test_loss"]).all()
+
+
+def test_a_model_whose_dropout_the_host_draws_is_said_to_be_slow_on_a_device(capsys):
+    by_host = dataclasses.replace(runs_of("MLP, dropout by counter")[0], model=dataclasses.replace(HINGE, masks=None))
+    for device, lines in (("cpu", 0), ("meta", 1)):
+        State.start([by_host], torch.device(device), torch.float32)
+        assert capsys.readouterr().err.count("the host draws dropout's masks") == lines
 
 
 def test_what_the_host_has_a_part_in_is_found():

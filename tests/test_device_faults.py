@@ -49,7 +49,7 @@ def test_stacks_that_memory_does_not_hold_are_halved_until_it_does(monkeypatch, 
     plain = runner.train(tiny(name="test/plain"), block=2)
     tried = with_room_for(2, monkeypatch)
     record = runner.train(tiny(), block=6)
-    assert tried == [6, 3, 3, 2, 1, 2, 1] and record.attrs["block"] == 2
+    assert tried == [6, 3, 3, 2, 2, 1, 1] and record.attrs["block"] == 2
     assert "took too much memory; its stacks are halved to 3" in capsys.readouterr().err
     np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-6)
     assert record.seed.values.tolist() == list(range(6))
@@ -102,14 +102,20 @@ def test_a_package_that_records_need_is_missed_before_the_training_and_named_in_
     assert str(told.value) == "test/tiny: no record could be written without h5netcdf; pip install h5netcdf"
 
 
-def test_stacks_of_another_size_are_said_not_to_be_gone_on_with(monkeypatch, capsys):
-    tried = with_room_for(2, monkeypatch)
+def test_stacks_of_another_size_are_told_of_and_gone_on_with_in_that_size(monkeypatch, capsys):
+    with_room_for(2, monkeypatch)
+    monkeypatch.setattr(runner, "TOO_LARGE", ("nothing",))
     with pytest.raises(TrainingFailed):
-        monkeypatch.setattr(runner, "TOO_LARGE", ("nothing",))
-        runner.train(dataclasses.replace(tiny(), runs=tiny(5).runs), block=3)  # of three and of two
-    runner.train(dataclasses.replace(tiny(), runs=tiny(5).runs), block=1)
-    assert "are none of this training's 5; they were begun with another --block" in capsys.readouterr().err
-    assert tried[:2] == [3, 2]
+        runner.train(tiny(5), block=3)  # of three and of two
+    with pytest.raises(TrainingFailed):
+        monkeypatch.setattr(engine, "train", lambda *_, **__: 1 / 0)
+        runner.train(tiny(5), block=1)
+    assert "holds stacks of another size, as another device takes; --block 3 goes on" in capsys.readouterr().err
+    tried = []
+    monkeypatch.setattr(engine, "train", lambda one, **_: tried.append(len(one.runs)) or 1 / 0)
+    with pytest.raises(TrainingFailed):
+        runner.train(tiny(5), block=3)
+    assert tried == [3] and "--block" not in capsys.readouterr().err
 
 
 def test_a_record_of_another_device_is_verified_in_stacks_of_this_ones_size(monkeypatch):

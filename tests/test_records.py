@@ -175,19 +175,6 @@ def test_an_altered_number_is_noticed(saved):
         records.load(saved)
 
 
-def test_two_who_load_a_record_do_not_share_its_numbers(saved):
-    mine = records.load(saved)
-    before = mine.copy(deep=True)
-    mine.train_loss[0, 0] += 1e-3
-    assert records.load(saved).identical(before) and records.load(saved).encoding["source"] == str(saved)
-
-
-def test_a_record_that_changed_on_disk_is_read_again(record, saved):
-    records.load(saved)
-    records.save(record.isel(run=[0]), saved)
-    assert records.load(saved).sizes["run"] == 1
-
-
 @pytest.mark.parametrize("schema", [1, 3])
 def test_a_record_of_another_schema_is_refused(saved, schema):
     edit(saved, schema=schema)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grokbook.lazy import torch
+from grokbook.train import say
 from grokbook.train.contract import optional
 
 if TYPE_CHECKING:
@@ -76,8 +76,3 @@ def lost(error: BaseException) -> bool:
     """
     said = str(error)
     return "CUDA error" in said and "captur" not in said.splitlines()[0]
-
-
-def say(line: str) -> None:
-    """One line for whoever watches."""
-    print(f"grokbook: {line}", file=sys.stderr, flush=True)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import pickle
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.lazy import torch
-from grokbook.train import products, records
+from grokbook.train import products, records, say
 from grokbook.train.contract import optional
 from grokbook.train.curves import Curves
 from grokbook.train.experiment import Experiment
@@ -32,15 +30,9 @@ if TYPE_CHECKING:
 
     Params = dict[str, Tensor]
 
-CHECKPOINT_SECONDS = 45.0  # then the next evaluation is followed by a checkpoint,
-LATEST_CHECKPOINT_SECONDS = 55.0  # and if none comes, any step is
+CHECKPOINT_SECONDS = 50.0
 REPORT_SECONDS = 1.0
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
-
-CONTENTS = {  # of a checkpoint
-    *("hash", "step", "members", "params", "slots", "values", "kept", "kept_at", "stopped_at", "diverged", "streak"),
-    *("evaluated", "seconds", "resumed", "places"),
-}
 
 Report = Callable[[int, dict[str, float]], None]
 
@@ -137,7 +129,7 @@ class Training:
         return lost | set(np.flatnonzero(self.streak[here] >= stop.evaluations).tolist()) & set(everyone)
 
     def save(self, path: Path, seconds: float) -> None:
-        """Write all that is needed to go on, whole or not at all; the checkpoint before it stays beside it."""
+        """Write all that is needed to go on, whole or not at all."""
         self.drop()
         state, curves = self.state, self.curves
         content = {
@@ -166,22 +158,20 @@ class Training:
         buffer = io.BytesIO()
         torch.save(content, buffer)
         packed = hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
-        records.patiently(lambda: records.write_whole(path, packed, keep=previous(path)))
+        records.patiently(lambda: records.write_whole(path, packed))
 
     @classmethod
     def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
-        """From the latest undamaged checkpoint of this very experiment; None if there is none."""
-        for candidate in (path, previous(path)):
-            try:
-                found = _unpack(candidate.read_bytes())
-            except FileNotFoundError:
-                continue
-            except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
-                _say(f"{candidate} is damaged; the checkpoint before it is used, if there is one")
-                continue
-            if found["hash"] == experiment.hash:
-                break
-        else:
+        """From the checkpoint of this very experiment; None if there is none."""
+        if not path.exists():
+            return None
+        packed = path.read_bytes()
+        digest, content = packed[:32], packed[32:]  # PyTorch's own reader does not notice a flipped bit
+        if hashlib.sha256(content).digest() != digest:
+            say(f"{path} is damaged; what it held is trained anew")
+            return None
+        found = torch.load(io.BytesIO(content), weights_only=True)
+        if found["hash"] != experiment.hash:
             return None
         places = [{"products": products.DEFAULT, **place} for place in found["places"]]  # which earlier ones left out
         training = cls.start(experiment, device, dtype, places[-1]["products"])
@@ -203,35 +193,15 @@ class Training:
         before, here = training.places[-2:]
         changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
         if changes:
-            _say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
+            say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
         training.resumed = [*found["resumed"], " ".join([str(state.step), *(f"({change})" for change in changes)])]
         return training
-
-
-def previous(path: Path) -> Path:
-    """Where the checkpoint before the latest one lies."""
-    return path.with_name(path.name + ".previous")
-
-
-def _unpack(packed: bytes) -> dict[str, Any]:
-    """A checkpoint's contents. PyTorch's own reader does not notice a flipped bit, so a digest goes ahead of them."""
-    digest, content = packed[:32], packed[32:]
-    if hashlib.sha256(content).digest() != digest:
-        raise ValueError("not what was written")
-    found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
-    if not isinstance(found, dict) or not found.keys() >= CONTENTS:
-        raise ValueError("no checkpoint of ours")
-    return found
 
 
 def _place(device: torch.device, library: str) -> dict[str, str]:
     """What decides rounding: the same four, the same bits."""
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else records.processor()
     return {"device": device.type, "machine": machine, "torch": str(torch.__version__), "products": library}
-
-
-def _say(line: str) -> None:
-    print(f"grokbook: {line}", file=sys.stderr, flush=True)
 
 
 def train(
@@ -267,7 +237,7 @@ def train(
     numbers: dict[str, float] = {}
     library = training.places[-1]["products"]
     if experiment.precision == "fast" and library not in products.ROUNDING:
-        _say(f"{experiment.name}: nothing here rounds its products, so that they are in full float32 (and no faster)")
+        say(f"{experiment.name}: nothing here rounds its products, so that they are in full float32 (and no faster)")
     with products.using(library):
         while True:
             if training.due():
@@ -278,8 +248,7 @@ def train(
             if report and now - reported >= REPORT_SECONDS:
                 report(training.state.step, {**numbers, "members": len(training.training())})
                 reported = now
-            patience = CHECKPOINT_SECONDS if training.evaluated == training.state.step else LATEST_CHECKPOINT_SECONDS
-            if checkpoint and (now - saved >= patience or stop()):
+            if checkpoint and (now - saved >= CHECKPOINT_SECONDS or stop()):
                 training.save(checkpoint, time.time() - started)
                 saved = now
                 if stop():

@@ -2,7 +2,7 @@
 
 An entry names an experiment, or by ``stand_in`` one of those that may stand in for it (its place in ``REDUCED``), or
 by ``parameters`` a variant; says why it matters; and has a priority, 1 before 2. Minutes are estimated from the
-operations of its steps, or given where members leave early, and corrected by what trainings took here.
+operations of its steps, or given where members leave early.
 """
 
 from __future__ import annotations
@@ -105,31 +105,19 @@ class Queue:
 
     def __init__(self, found: Sequence[Entry], out: Path, device: str) -> None:
         self.out, self.device = out, device
-        self.state = out / ".queue.json"  # minutes that trainings took here and were to take, by device and chapter
-        self.took: dict[str, list[float]] = json.loads(self.state.read_text()) if self.state.exists() else {}
         # A GPU takes all members side by side: one seed of what is asked for in full saves it nothing.
         full = {one.experiment.hash for one in found} if device == "cuda" else set()
         wanted = [one for one in found if one.experiment.hash == one.full.hash or one.full.hash not in full]
         # Of one priority what is soonest done: a record counts only when it is whole.
         self.waiting = sorted(
-            (one for one in wanted if not one.is_done(out)), key=lambda one: (one.priority, self.minutes(one))
+            (one for one in wanted if not one.is_done(out)), key=lambda one: (one.priority, one.minutes(device))
         )
-
-    def minutes(self, entry: Entry, device: str | None = None) -> float:
-        """The estimate for an entry, corrected."""
-        device = device or self.device
-        took, estimated = self.took.get(self._key(entry, device), (1.0, 1.0))
-        return entry.minutes(device) * took / estimated
-
-    @staticmethod
-    def _key(entry: Entry, device: str) -> str:
-        return f"{device} {entry.experiment.name.partition('/')[0]}"
 
     def rows(self) -> list[tuple[str, ...]]:
         """A table for people."""
         head = ("priority", "experiment", "core min", "GPU min", "why")
         return [head] + [
-            (str(one.priority), title(one), *(f"{self.minutes(one, on):,.0f}" for on in ("cpu", "cuda")), one.why)
+            (str(one.priority), title(one), *(f"{one.minutes(on):,.0f}" for on in ("cpu", "cuda")), one.why)
             for one in self.waiting
         ]
 
@@ -139,12 +127,12 @@ class Queue:
         After ``minutes``, or at SIGTERM or Ctrl-C, trainings write a checkpoint and end: the same call goes on.
         """
         finished, failed = 0, 0
-        todo = [one for one in self.waiting if self.minutes(one) <= LONGEST[self.device]]
+        todo = [one for one in self.waiting if one.minutes(self.device) <= LONGEST[self.device]]
         with workers.until(minutes):
             for entry in todo:
                 if workers.STOP.is_set():
                     break
-                _say(f"{title(entry)}, about {self.minutes(entry):,.0f} minutes; {entry.why}")
+                _say(f"{title(entry)}, about {entry.minutes(self.device):,.0f} minutes; {entry.why}")
                 try:
                     record = runner.train(entry.experiment, device=self.device, out=self.out, workers=cores)
                 except KeyboardInterrupt:
@@ -155,10 +143,6 @@ class Queue:
                     continue
                 finished += 1
                 took = record.attrs["wall_seconds"] / 60
-                key = self._key(entry, self.device)
-                before = self.took.get(key, (0.0, 0.0))
-                self.took[key] = [before[0] + took, before[1] + entry.minutes(self.device)]
-                records.write_whole(self.state, json.dumps(self.took).encode())
                 _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
         left = len(todo) - finished - failed
         _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 import grokbook
 from grokbook import session
+from grokbook.train import say
 from grokbook.train.experiment import Experiment, coordinates, difference, hash_of
 
 SCHEMA = 2  # the checksums of 1 left attributes out: they could be edited, and are read no more
@@ -161,13 +163,8 @@ def _one_writer() -> contextlib.AbstractContextManager[Any]:
     return dask.config.set(scheduler="synchronous") if dask else contextlib.nullcontext()
 
 
-def write_whole(path: Path, content: bytes, keep: Path | None = None) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all: under another name first, then renamed.
-
-    Args:
-        path: the file.
-        content: what it is to hold.
-        keep: where the file that stood at ``path`` goes; None lets it go.
 
     Raises:
         OSError: it cannot be written, with the path in the error; nothing is left behind.
@@ -179,8 +176,6 @@ def write_whole(path: Path, content: bytes, keep: Path | None = None) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if keep and path.exists():
-            os.replace(path, keep)
         os.replace(scratch, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
@@ -203,15 +198,11 @@ def patiently(write: Callable[[], None]) -> None:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             if not told:
-                print(
-                    f"grokbook: no space left for {error.filename}; training pauses until there is some",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                say(f"no space left for {error.filename}; training pauses until there is some")
             told = True
             time.sleep(FULL_DISK_SECONDS)
     if told:
-        print("grokbook: there is space again; training goes on", file=sys.stderr, flush=True)
+        say("there is space again; training goes on")
 
 
 def heading(path: Path) -> dict[str, Any]:
@@ -265,18 +256,6 @@ def load(path: Path) -> xr.Dataset:
         FileNotFoundError, DamagedRecord, OSError: as ``heading``; an altered record is a damaged one.
     """
     heading(path)
-    return _whole(path)
-
-
-def _whole(path: Path) -> xr.Dataset:
-    """A copy of the record in a file whose heading is good."""
-    about = path.stat()
-    return _read(path, about.st_mtime_ns, about.st_size).copy(deep=True)
-
-
-@lru_cache(maxsize=8)
-def _read(path: Path, changed: int, size: int) -> xr.Dataset:
-    """The record in a file, read once while the file is as it is: a page asks whether one is there, and then for it."""
     with _telling(path), xr.open_dataset(path, engine="h5netcdf") as opened:
         record = opened.load()
     if record.attrs["checksum"] != checksum(record):
@@ -305,7 +284,7 @@ def find(experiment: Experiment, path: Path) -> xr.Dataset:
         FileNotFoundError, DamagedRecord, LookupError: as ``belongs``.
     """
     belongs(experiment, path)
-    record = _whole(path).assign_attrs(scale=experiment.scale)
+    record = load(path).assign_attrs(scale=experiment.scale)
     asked = {name: xr.Variable("run", values) for name, values in coordinates(experiment.runs).items()}
     for name, values in asked.items():
         if name != "label" and not (name in record.coords and values.equals(record[name].variable)):
@@ -394,14 +373,8 @@ def commit() -> str:
 @lru_cache(maxsize=1)
 def processor() -> str:
     """What this machine's processor calls itself, with family and model, which a bare name may leave open."""
-    told: dict[str, str] = {}
     try:
-        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines():
-            key, _, value = line.partition(":")
-            told[key.strip()] = value.strip()
-    except OSError:
-        pass
-    if "model name" not in told:
+        told = dict(re.findall(r"(.+?)\s*: (.*)", Path("/proc/cpuinfo").read_text().split("\n\n")[0]))
+        return f"{told['model name']} ({told['cpu family']}/{told['model']})"
+    except (OSError, KeyError):  # another system, or another kind of processor
         return platform.processor() or platform.machine()
-    kind = [told[key] for key in ("cpu family", "model") if key in told]
-    return told["model name"] + (f" ({'/'.join(kind)})" if kind else "")

@@ -11,10 +11,9 @@ import functools
 import json
 import multiprocessing
 import os
-import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +22,10 @@ import numpy as np
 import xarray as xr
 
 from grokbook import session
-from grokbook.train import records
+from grokbook.train import progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment
-from grokbook.train.progress import Progress, cost_of, part_of
+from grokbook.train.progress import cost_of, part_of
 from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, alone, cluster, cores, settle, turn
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
@@ -73,37 +72,18 @@ def status(experiment: Experiment, *, whole: bool = True) -> Status:
     return found
 
 
-def obtain(experiment: Experiment, *, otherwise: Experiment | None = None, device: str | None = None) -> xr.Dataset:
-    """The record of an experiment: stored, cached, or trained now.
+def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
+    """The record of an experiment: stored, cached, or trained now, in a fresh session in any case.
 
     Args:
         experiment: what is wanted.
-        otherwise: a smaller experiment that stands in where ``experiment`` has no record; its record carries
-            ``scale = "reduced"``. If neither has a record, the smaller one is trained.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session.
-
-    Returns:
-        The record. In a fresh session records stored or trained before are not looked at.
     """
+    if not fresh() and (record := known(experiment)) is not None:
+        return record
     began = time.monotonic()
-    candidates = [experiment] if otherwise is None else [experiment, otherwise]
-    damaged: list[Status] = []
-    if not fresh():
-        for candidate in candidates:
-            place = status(candidate)
-            if place.record is not None:
-                for other in damaged:
-                    print(f"grokbook: {other.why}; a smaller experiment stands in for it", file=sys.stderr)
-                source = "cached" if place.path == records.cached_path(candidate) else "stored"
-                _log(candidate, source, began)
-                return place.record
-            damaged += [place] if place.state == "damaged" else []
-    for other in damaged:
-        ours = other.path == records.cached_path(candidates[-1])
-        left = "in its place" if ours else "the file is left as it is"
-        print(f"grokbook: {other.why}; training it again, {left}", file=sys.stderr)
-    record = train(candidates[-1], device=device)
-    _log(candidates[-1], "trained", began)
+    record = train(experiment, device=device)
+    _log(experiment, "trained", began)
     return record
 
 
@@ -111,7 +91,7 @@ def known(experiment: Experiment) -> xr.Dataset | None:
     """The record of an experiment where it is stored or cached, noted in the build's log; None if it is not."""
     began, place = time.monotonic(), status(experiment)
     if place.state == "damaged":
-        print(f"grokbook: {place.why}; it counts as missing", file=sys.stderr)
+        say(f"{place.why}; it counts as missing")
     if place.record is not None:
         _log(experiment, "cached" if place.path == records.cached_path(experiment) else "stored", began)
     return place.record
@@ -181,10 +161,7 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
         run = experiment.runs[place[0]]
         samples = run.batch_size or run.task.train_size
         floats = optional(run.model, "floats_per_sample")
-        need = 4 * COPIES_IN_STEP * len(place) * samples * floats
-        # Weights are at most as many as the square of what lies between layers; counting them takes a while.
-        if need <= there < 4 * COPIES_OF_WEIGHTS * len(place) * floats**2:
-            need += 4 * COPIES_OF_WEIGHTS * len(place) * _weights(run.model)
+        need = 4 * len(place) * (COPIES_IN_STEP * samples * floats + COPIES_OF_WEIGHTS * _weights(run.model))
         if need > there:
             raise ValueError(
                 f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
@@ -214,7 +191,6 @@ def plan(experiment: Experiment, device: str | None, workers: int | None = None)
         return device, block, cores()
     from grokbook.lazy import torch
 
-    check_memory(experiment, 1, torch.cuda.get_device_properties(0).total_memory)
     gpus = torch.cuda.device_count()
     block = block_size(experiment, device, -(-(workers or gpus) // gpus))
     return device, min(block, -(-len(experiment.runs) // gpus)), gpus
@@ -256,7 +232,8 @@ def train(
         raise TrainingFailed(f"{experiment.name}: no record could be written without {missing}; pip install {missing}")
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
-    with alone(folder / f"{experiment.hash}.lock", f"trains {experiment.name} in {folder}") as another_did:
+    with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
+        folder.mkdir(parents=True, exist_ok=True)
         if not (another_did and _is_there(experiment, path)):
             scheduler = scheduler or session.current().scheduler or None
             _train(experiment, folder, path, device, workers, block, executor, scheduler)
@@ -291,34 +268,32 @@ def _train(
         except ValueError as error:
             raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
         places = list(experiment.shards(block or chosen))
-        places.sort(key=lambda place: -cost_of(experiment.select(place)))  # so that the last to finish is a short one
-        shards = [experiment.select(place) for place in places]
-        _say_what_is_left(experiment, shards, folder)
-        todo = [shard for shard in shards if not _is_done(shard, folder)]
-        if executor is None:
-            small = workers is None and device == "cpu" and sum(map(cost_of, todo)) < WORTH_A_PROCESS
-            count = 1 if small else min(workers or here, len(todo))
-            if count > 1 or device == "cuda":
-                stack.enter_context(turn())
-            gpus = here if device == "cuda" else None
-            # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
-            # And a process of its own is what can be replaced when a GPU is lost to it.
-            own = count > 1 or experiment.precision == "fast" or device == "cuda"
-            executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
+        _say_what_is_left(experiment, places, folder)
         while True:
-            with Progress(experiment, shards, folder):
+            places.sort(key=lambda place: -cost_of(experiment.select(place)))  # the last to finish is a short one
+            shards = [experiment.select(place) for place in places]
+            todo = [shard for shard in shards if not _is_done(shard, folder)]
+            if executor is None:
+                small = workers is None and device == "cpu" and sum(map(cost_of, todo)) < WORTH_A_PROCESS
+                count = 1 if small else min(workers or here, len(todo))
+                if count > 1 or device == "cuda":
+                    stack.enter_context(turn())
+                gpus = here if device == "cuda" else None
+                # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
+                # And a process of its own is what can be replaced when a GPU is lost to it.
+                own = count > 1 or experiment.precision == "fast" or device == "cuda"
+                executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
+            with progress.shown(experiment, shards, folder):
                 failures = run_shards(executor, todo, folder, device)
             large = {shard.hash for shard, why in failures if why.startswith(TOO_LARGE) and len(shard.runs) > 1}
             if not large:
                 break
-            halves = [
-                _halves(place) if shard.hash in large else [place] for place, shard in zip(places, shards, strict=True)
+            places = [
+                half
+                for place, shard in zip(places, shards, strict=True)
+                for half in (map(list, np.array_split(place, 2)) if shard.hash in large else [place])
             ]
-            places = [part for both in halves for part in both]
-            shards = [experiment.select(place) for place in places]
-            todo = [shard for shard in shards if not _is_done(shard, folder)]
-            most = max(len(shard.runs) for shard in todo)
-            print(f"grokbook: {experiment.name} took too much memory; its stacks are halved to {most}", file=sys.stderr)
+            say(f"{experiment.name} took too much memory; its stacks are halved to {max(map(len, places))}")
     if failures:
         names = {shard.hash: _runs(place) for shard, place in zip(shards, places, strict=True)}
         lines = [f"{names[shard.hash]}: {why}" for shard, why in failures]
@@ -336,20 +311,19 @@ def _train(
             leftover.unlink()
 
 
-def _halves(place: list[int]) -> list[list[int]]:
-    middle = -(-len(place) // 2)
-    return [place[:middle], place[middle:]]
+def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folder: Path) -> None:
+    """A stack is known by all its members: what was begun in stacks of another size is gone on with in that size."""
 
+    def names(places: Iterable[list[int]]) -> set[str]:
+        return {part_of(experiment.select(place), folder).stem for place in places}
 
-def _say_what_is_left(experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> None:
-    """A stack is known by all its members: what was trained in stacks of another size cannot be gone on with."""
-    ours = {part_of(shard, folder).stem for shard in shards}
-    others = {path.stem.split(".")[0] for path in folder.glob("part-*")} - ours
-    if others:
-        print(
-            f"grokbook: {experiment.name}: {len(others)} stacks in {folder} are none of this training's {len(ours)}; "
-            "they were begun with another --block, on another device or for another recipe",
-            file=sys.stderr,
+    others = {path.stem for kind in ("nc", "checkpoint") for path in folder.glob(f"part-*.{kind}")} - names(places)
+    sizes = range(len(experiment.runs), 0, -1) if others else ()
+    size = next((one for one in sizes if others & names(experiment.shards(one))), None)
+    if size:
+        say(
+            f"{experiment.name}: {folder} holds stacks of another size, as another device takes; --block {size} goes "
+            "on with them, this training begins anew"
         )
 
 
@@ -358,8 +332,9 @@ def run_shards(
 ) -> list[tuple[Experiment, str]]:
     """Have an executor train shards; those whose part is not in the folder in the end, and why."""
     futures = {executor.submit(train_shard, shard, str(part_of(shard, folder)), device): shard for shard in shards}
+    client = getattr(executor, "_client", None)  # Dask's, which may leave undone what it asks its scheduler for
     try:
-        while wait(futures, timeout=1.0).not_done:
+        while wait(futures, timeout=1.0).not_done and not (client and client.status == "closed"):
             if STOP.is_set():
                 raise KeyboardInterrupt
     except BaseException:
@@ -372,9 +347,9 @@ def run_shards(
         if _is_done(shard, folder):
             continue
         try:
-            future.result()
+            future.result(timeout=0)
             why = f"it ended, but {folder} holds no record of it: do its workers share that folder?"
-        except CancelledError:
+        except (CancelledError, TimeoutError):
             why = "the scheduler was lost"
         except Exception as error:
             why = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -421,7 +396,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
         raise error.with_traceback(None) from None
     finally:
         torch.set_num_threads(threads)
-    for leftover in (checkpoint, engine.previous(checkpoint), heartbeat, report):
+    for leftover in (checkpoint, heartbeat, report):
         leftover.unlink(missing_ok=True)
     return path
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from grokbook.lazy import torch
 from grokbook.optim import Stepper, stepper
 from grokbook.streams import HostMasks, Masks, Stream, keys
-from grokbook.train import monitor
+from grokbook.train import monitor, say
 from grokbook.train.batches import Batches
-from grokbook.train.capture import HOST_MASKS, by_host, capture, say
+from grokbook.train.capture import HOST_MASKS, by_host, capture
 from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses, targets_of
 from grokbook.train.experiment import Run, Watch
@@ -64,7 +64,7 @@ class State:
         optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
         state = cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
         state.eager = by_host(runs[0].model)
-        if state.eager and device.type == "cuda":
+        if state.eager and device.type != "cpu":
             say(HOST_MASKS)
         return state
 
@@ -157,7 +157,7 @@ class State:
         for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
             for name, values in (("loss", losses), ("accuracy", correct)):
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        return numbers | monitor.numbers(names, self.measured(found))
+        return numbers | (monitor.numbers(names, self.measured(found)) if names else {})
 
     def glance(self, watch: Watch, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """What a watch asks for, each (M,): accuracies without losses, or else everything."""

@@ -104,16 +104,14 @@ def verify(
         scheduler: see ``runner.train``.
 
     Raises:
-        FileNotFoundError: there is no record.
-        LookupError: the stored record is of another recipe.
-        DamagedRecord: the file cannot be trusted.
+        FileNotFoundError: there is no record that is whole and of this recipe.
     """
     place = runner.status(experiment)
-    if place.path is None:
+    if place.record is None:
         raise FileNotFoundError(
-            f"{experiment.name}: there is no record to verify; grokbook train {experiment.name} makes one"
+            f"{experiment.name}: its record is {place.state}; grokbook train {experiment.name} makes one"
         )
-    stored = records.find(experiment, place.path)
+    stored = place.record
     device, default, _ = runner.plan(experiment, device)
     # Stacks of a core's size would keep a GPU idle, and its numbers are others anyway.
     block = int(stored.attrs.get("block", default)) if stored.attrs["device"] == device else default

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import fcntl
 import itertools
 import logging
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from grokbook import session
+from grokbook.train import say
 from grokbook.train.capture import lost
 
 TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
@@ -85,10 +84,7 @@ class Processes(ThreadPoolExecutor):
                     raise
                 self.pools.pop(mine).shutdown()  # the next process goes on from the checkpoint
                 told = f", last of {error}".splitlines()[0]
-        main = sys.modules["__main__"]
-        script = "" if main.__spec__ else str(getattr(main, "__file__", ""))  # a module run with -m has a guard
-        hint = f" (the calls of {script} belong under if __name__ == '__main__':)" if script.endswith(".py") else ""
-        raise ChildProcessError(f"its process died {TRIES} times{told}{hint}")
+        raise ChildProcessError(f"its process died {TRIES} times{told}")
 
     def terminate(self) -> None:
         """Have the processes write a checkpoint and end."""
@@ -169,41 +165,19 @@ def turn() -> Iterator[None]:
 
 @contextlib.contextmanager
 def alone(path: Path, at_work: str) -> Iterator[bool]:
-    """No two processes of one file system are in here with one file; whether another was, and had to be waited for."""
-    waited = False
-    while True:
+    """No two processes are in here with one file, which stays; whether another was, and had to be waited for."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as lock:
+        waited = False
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = open(path, "w")  # noqa: SIM115 (closed below)
-        except (FileNotFoundError, FileExistsError):  # who was in here took the emptied folder away, before or while
-            if path.parent.is_file():  # it was asked for
-                raise
-            continue
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    yield False  # a file system without locks
-                    return
-                if not waited:
-                    print(f"grokbook: another process {at_work}; waiting for it", file=sys.stderr)
-                waited = True
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if not _is_at(path, lock):  # who was in here took it away, and others may lock a new one already
-                continue
-            try:
-                yield waited
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, file: IO[str]) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except OSError:
-        return False
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = True
+            say(f"another process {at_work}; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            pass
+        yield waited
 
 
 @contextlib.contextmanager
@@ -221,7 +195,7 @@ def cluster(address: str) -> Iterator[Executor]:
         def __del__(self) -> None:
             pass
 
-    for name in ("distributed", "distributed.client"):  # which log tracebacks of what we say in a line
+    for name in ("distributed", "distributed.client", "tornado.application"):  # whose tracebacks we say in a line
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Quiet(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -229,5 +203,5 @@ def cluster(address: str) -> Iterator[Executor]:
         raise TrainingFailed(f"no scheduler at {address!r} (one is given as tls://host:8786): {error}") from None
     with client:
         if not client.scheduler_info()["workers"]:
-            print(f"grokbook: the scheduler at {address} has no workers yet; waiting for some", file=sys.stderr)
+            say(f"the scheduler at {address} has no workers yet; waiting for some")
         yield client.get_executor(pure=False)
