@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from grokbook import lint
 
-MOST = 60_000  # rows of a table; what is larger is read from its records
+MOST = 40_000  # rows of a table; what is larger is read from its records
 
 Points = tuple[str, Any, NDArray[Any]]  # kind, artist, and (n, 3) x, y, value
 

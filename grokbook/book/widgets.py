@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grokbook import plotting, session
@@ -87,6 +87,24 @@ def frames(
         f'aria-valuetext="{label}" oninput="{_SHOW}"></label> <output>{label}</output></p>{"".join(images)}</div>',
         poster=pngs[-1],
         figures=figures,
+    )
+
+
+def choose(widgets: Mapping[str, Html], *, description: str) -> Html:
+    """One of several sets of frames at a time, by a list in front of them.
+
+    Args:
+        widgets: what a line of the list says -> what it shows.
+        description: the list's name, e.g. "family".
+    """
+    options = "".join(f"<option>{html.escape(name)}</option>" for name in widgets)
+    boxes = "".join(f"<div{' hidden' * (k > 0)}>{one.markup}</div>" for k, one in enumerate(widgets.values()))
+    show = "[...this.closest('.grok-choose').children].forEach((x,k)=>{if(k)x.hidden=k-1!=this.selectedIndex})"
+    head = f'<p><label>{html.escape(description)} <select onchange="{show}">{options}</select></label></p>'
+    return Html(
+        f'<div class="grok-choose">{head}{boxes}</div>',
+        poster=next(iter(widgets.values())).poster if widgets else b"",
+        figures={f"{name}, {one}": figure for name, w in widgets.items() for one, figure in w.figures.items()},
     )
 
 

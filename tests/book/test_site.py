@@ -295,6 +295,7 @@ def test_sliders_move_frames_and_play_plays_them(site, browser, address):
         with Visit(browser, address, page, SIZES["desk"]) as visit:
             visit.tab.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
             for box in visit.tab.query_selector_all(".grok-frames"):
+                box.evaluate("box => box.closest('.grok-choose > div')?.removeAttribute('hidden')")
                 slider = box.query_selector("input")
                 slider.press("Home")
                 frames = [box.evaluate(shown)]

@@ -6,8 +6,9 @@ import re
 
 import matplotlib.pyplot as plt
 import pytest
+from matplotlib.figure import Figure
 
-from grokbook.book.widgets import BUDGET, frames, live
+from grokbook.book.widgets import BUDGET, choose, frames, live
 
 PNG = b"\x89PNG"
 
@@ -34,6 +35,13 @@ def test_figures_are_drawn_the_same_each_time_and_closed():
         return value
 
     assert drawn() == drawn()
+
+
+def test_a_list_shows_its_first_frames_and_keeps_the_numbers_of_all():
+    sets = [frames([Figure(figsize=(1, 1))], labels=[name], alts=[name], description="step") for name in "ab"]
+    shown = choose({"one": sets[0], "two": sets[1]}, description="family")
+    assert re.findall("<div( hidden)?><div class", shown.markup) == ["", " hidden"]
+    assert list(shown.figures) == ["one, a", "two, b"] and shown.poster == sets[0].poster
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ def bars(found: Sequence[Card]) -> Figure:
                     continue
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
                 ink = LETTERS[name] if size == "full" else plotting.INK
-                ax.text(start + count / 2, row, str(count), ha="center", va="center", color=ink, fontsize=10)
+                at = start + count / 2
+                ax.text(at, row, str(count), ha="center", va="center", color=ink, fontsize=plotting.SMALL)
                 start += count
     ax.set_yticks(range(len(rows)), [card.name if whose == "paper" else "our own" for card, whose in rows])
     ax.invert_yaxis()
@@ -151,7 +152,7 @@ def bars(found: Sequence[Card]) -> Figure:
     ax.tick_params(axis="y", length=0)
     one_each = {name: Patch(color=color) for name, color in COLORS.items()}
     one_each |= {size: Patch(facecolor="#9a9aa2", **style) for size, style in STYLES.items() if style}
-    figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=4, fontsize=9.5)
+    figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=4, columnspacing=1, handletextpad=0.5)
     return figure
 
 
