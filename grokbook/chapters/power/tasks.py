@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class OperationTask:
             given[left] = labels[generator.choice(trained, len(left))]
         return given
 
-    def partners(self, group: str) -> NDArray[np.int64]:
+    def partners(self, group: Literal["mirror", "all"]) -> NDArray[np.int64]:
         """For every row those that a symmetry gives the same answer, (rows, k), -1 for none: ``theory.partners``."""
         return _partners(self.operation, self.p, self.group, group)
 
@@ -83,20 +83,16 @@ class OperationTask:
 
 def of(operation: str, p: int, group: str, train_fraction: float, outliers: int | None = None) -> OperationTask:
     """The task of an operation, modulo p or on a group, whichever it needs."""
-    if operations.known(operation) in operations.OF_GROUPS:
-        return OperationTask(operation, len(group_table(group)), train_fraction, group, outliers)
-    return OperationTask(operation, p, train_fraction, None, outliers)
-
-
-def _settings(group: str | None) -> dict[str, str]:
-    return {} if group is None else {"group": group}
+    needs_group = operations.known(operation) in operations.OF_GROUPS
+    size, name = (len(group_table(group)), group) if needs_group else (p, None)
+    return OperationTask(operation, size, train_fraction, name, outliers)
 
 
 @cache
 def _table(name: str, p: int, group: str | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return operations.operation(name, p, **_settings(group))  # type: ignore[arg-type]
+    return operations.operation(name, p, group=group or "S5")  # where it has none, none is looked at
 
 
 @cache
-def _partners(name: str, p: int, group: str | None, which: str) -> NDArray[np.int64]:
-    return operations.partners(name, p, group=which, **_settings(group))  # type: ignore[arg-type]
+def _partners(name: str, p: int, group: str | None, which: Literal["mirror", "all"]) -> NDArray[np.int64]:
+    return operations.partners(name, p, group=which, of=group or "S5")

@@ -118,6 +118,11 @@ def test_a_net_that_knows_every_symmetry_answers_no_row_without_a_trained_partne
     assert alone(task, np.ones(31 * 31, bool)) == {"accuracy_unmirrored": 1, "accuracy_unpartnered": 1}
 
 
+def test_products_have_no_partners_where_the_group_does_not_commute():
+    assert (of("x.y", 97, "S3", 0.5).partners("all") == -1).all()
+    assert alone(of("x.y.x", 97, "S3", 0.5), np.ones(36, bool)) == {"accuracy_unmirrored": 1, "accuracy_unpartnered": 1}
+
+
 def test_sharpness_is_kept_for_every_member(tmp_path):
     from grokbook.chapters.power.measures import SUBSPACES, split_sharpness
 

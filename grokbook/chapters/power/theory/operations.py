@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,20 +42,17 @@ OF_GROUPS: dict[str, Callable[[Integers, Integers, Integers, Integers], Integers
 DIVISIONS = ("x/y", "x/y if y odd, else x-y")  # these need a prime modulus
 
 
-def operation(
-    name: str, p: int = 97, *, group: str | ArrayLike = "S5", first: Literal["x", "y"] = "x"
-) -> tuple[Integers, Integers]:
+def operation(name: str, p: int = 97, *, group: str | ArrayLike = "S5") -> tuple[Integers, Integers]:
     """The whole table of an operation, rows in the order of x, then of y.
 
-    Division has no row with y = 0. In the rule with two cases, y is even or odd as a number from 0 to p - 1.
+    Division has no row with y = 0. In the rule with two cases, y is even or odd as a number from 0 to p - 1. Of two
+    permutations x.y the left one acts first, as in the authors' code; x(y(i)) is the transpose.
 
     Args:
         name: a key of `MODULAR` or `OF_GROUPS`; spaces do not matter.
         p: modulus of a modular operation; the others do not look at it.
         group: for x.y and the like, a name that `grokbook.tasks.group_table` knows, whose elements are numbered as it
-            numbers them, or a table (n, n) of products.
-        first: which permutation of the product x.y acts first: "x" as in the authors' code, or "y" as in x(y(i)).
-            Either table of x.y is the transpose of the other.
+            numbers them, or a table (n, n) of its products x(y(i)).
 
     Returns:
         inputs (rows, 2) and labels (rows,), both int64.
@@ -64,10 +61,9 @@ def operation(
         ValueError: an unknown operation, a modulus below 2 or not prime where there is a division, no group.
     """
     name = known(name)
-    checks.one_of("first", first, ("x", "y"))
     if name in OF_GROUPS:
         product = group_table(group) if isinstance(group, str) else np.asarray(group)
-        product, inverse = (product.T if first == "x" else product), _inverses(product)
+        product, inverse = product.T, _inverses(product)
         x, y = np.divmod(np.arange(len(product) ** 2), len(product))
         return np.stack([x, y], -1), OF_GROUPS[name](x, y, product, inverse)
     p = checks.integer("p", p, 2)
@@ -79,11 +75,7 @@ def operation(
 
 
 def known(name: str) -> str:
-    """The operation's name as this module writes it.
-
-    Raises:
-        ValueError: there is none; the nearest is named.
-    """
+    """The operation's name as this module writes it; ValueError with the nearest where there is none."""
     names = [*MODULAR, *OF_GROUPS]
     found = {one.replace(" ", ""): one for one in names}.get(str(name).replace(" ", ""))
     if found is None:
@@ -93,31 +85,27 @@ def known(name: str) -> str:
 
 
 def train_size(name: str, rows: int, fraction: float) -> int:
-    """How many of a table's rows a share of it is.
-
-    Raises:
-        ValueError: nothing to train on, or nothing left to test.
-    """
+    """How many of a table's rows a share of it is; ValueError where none would be left to train on or to test."""
     if not 0 < fraction < 1 or not 0 < round(fraction * rows) < rows:
-        raise ValueError(
-            f"fraction = {fraction} of the {rows} rows of {name}: a share strictly between 0 and 1 is needed that "
-            "leaves at least one row to train on and one to test"
-        )
+        why = "a share is needed that leaves at least one row to train on and one to test"
+        raise ValueError(f"fraction = {fraction} of the {rows} rows of {name}: {why}")
     return round(fraction * rows)
 
 
-def partners(name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirror", **settings: Any) -> Integers:
+def partners(
+    name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirror", of: str | ArrayLike = "S5"
+) -> Integers:
     """For every row the others that a plain symmetry of the operation gives the same answer: (rows, k), -1 for none.
 
     Args:
-        name, p, settings: as in `operation`.
+        name, p: as in `operation`, whose ``group`` is ``of`` here.
         group: "mirror" is (y, x) alone, and only for an operation that commutes. "all" are the maps to
             (a x + b y, c x + d y) with a, b, c, d from -1, 0, 1 that are one to one and keep every answer: 8 with the
             identity for x^2+y^2, 12 for x^2+xy+y^2. For products of a group it is the mirror.
     """
     checks.one_of("group", group, ("mirror", "all"))
     name = known(name)
-    inputs, labels = operation(name, p, **settings)
+    inputs, labels = operation(name, p, group=of)
     side = int(inputs.max()) + 1
     where = np.full((side, side), -1)
     where[tuple(inputs.T)] = np.arange(len(inputs))
@@ -135,27 +123,26 @@ def partners(name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirro
 
 
 def partner_share(
-    name: str, p: int = 97, fraction: float = 0.5, *, group: Literal["mirror", "all"] = "mirror", **settings: Any
+    name: str, p: int = 97, fraction: float = 0.5, *, group: Literal["mirror", "all"] = "mirror"
 ) -> float:
     """The share of held-out rows of which a partner is trained on, expected over splits: where a plateau is symmetry.
 
     A network that has learnt the symmetry and nothing else answers these rows and no others.
 
     Args:
-        name, p, settings: as in `operation`.
+        name, p: as in `operation`.
         fraction: of the rows that is trained on.
         group: which partners, see `partners`.
 
     Returns:
-        From 0 (no symmetry) to 1. For the mirror of a commutative operation close to ``fraction``: exactly
-        (1 - 1 / p) n / (N - 1) with n of N = p**2 rows trained on.
+        From 0 (no symmetry) to 1; for the mirror of a commutative operation (1 - 1 / p) n / (N - 1), where n of
+        N = p**2 rows are trained on.
 
     Raises:
         ValueError: as `operation`, or a share that leaves nothing to train on or to test.
     """
-    table = partners(name, p, group=group, **settings)
-    rows = len(table)
-    trained = train_size(known(name), rows, fraction)
+    table = partners(name, p, group=group)
+    rows, trained = len(table), train_size(known(name), len(table), fraction)
     counts = np.bincount((table >= 0).sum(1))
     # none of k partners among the trained ones of the other rows - 1, drawn without replacement
     missed = [np.prod([max(0, rows - 1 - trained - i) / (rows - 1 - i) for i in range(k)]) for k in range(len(counts))]
@@ -163,14 +150,9 @@ def partner_share(
 
 
 def _inverses(product: Integers) -> Integers:
-    """The inverse of each element, (n,), from a group's table (n, n).
-
-    Raises:
-        ValueError: it has no identity, or an element no inverse.
-    """
+    """The inverse of each element, (n,), from a group's table (n, n)."""
     n = len(product)
-    if product.shape == (n, n):
-        neutral = np.flatnonzero((product == np.arange(n)).all(1))
-        if len(neutral) and (product == neutral[0]).any(1).all():
-            return (product == neutral[0]).argmax(1)
-    raise ValueError(f"group: the table of products of a group, (n, n), is needed, got one of shape {product.shape}")
+    neutral = np.flatnonzero((product == np.arange(n)).all(1)) if product.shape == (n, n) else []
+    if not len(neutral) or not (product == neutral[0]).any(1).all():
+        raise ValueError(f"group: a table of products (n, n) is needed, got one of shape {product.shape}")
+    return (product == neutral[0]).argmax(1)
