@@ -38,14 +38,12 @@ def sharpness_by_accuracy(sharp_or_flat: xr.Dataset) -> xr.Dataset:
     """
     times = sharp_or_flat.snapshot_step.values[0]
     accuracy = np.stack([at(sharp_or_flat, "test_accuracy", time) for time in times], 1)  # (run, snapshot)
-    high = (accuracy >= HIGH).sum(0)
-    chosen = int(np.abs(high - len(accuracy) / 2).argmin())
+    chosen = int(np.abs((accuracy >= HIGH).mean(0) - 0.5).argmin())
     found = split_sharpness(sharp_or_flat.sharpness.values[:, chosen].astype(float))
     return xr.Dataset(
         {
             **{name: ("run", values) for name, values in found.items()},
             "accuracy": ("run", accuracy[:, chosen]),
-            "high": int(high[chosen]),
             "step": float(times[chosen]),
         }
     )

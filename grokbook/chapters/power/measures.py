@@ -61,12 +61,8 @@ def _sharpness(now: Measured) -> Numbers:
 def split_sharpness(kept: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """What a snapshot of "sharpness" holds, (..., 2 + 2 * SUBSPACES), by name; medians over subspaces."""
     ours, released = kept[..., 2 : 2 + SUBSPACES], kept[..., 2 + SUBSPACES :]
-    return {
-        "loss": kept[..., 0],
-        "whole": kept[..., 1],
-        "subspaces": np.median(ours, -1),
-        "released": np.median(released, -1),
-    }
+    medians = {"subspaces": np.median(ours, -1), "released": np.median(released, -1)}
+    return {"loss": kept[..., 0], "whole": kept[..., 1], **medians}
 
 
 register(accuracy_alone=_accuracy_alone, true_train_accuracy=_true_accuracy)

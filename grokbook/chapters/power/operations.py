@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -17,6 +17,7 @@ from grokbook.claims import Part, above, at_least, at_most, between
 from grokbook.curves import at, best, median, smallest, sweep, t_train
 from grokbook.settings import Shares, choice, several
 from grokbook.train.experiment import Experiment
+from grokbook.train.records import select
 from grokbook.words import percent
 
 section = Section("operations")
@@ -47,14 +48,9 @@ def operations(
 # --------------------------------------------------------------------------------- what is read off the record
 
 
-def of(record: xr.Dataset, name: str) -> xr.Dataset:
-    """The runs of one operation."""
-    return record.isel(run=np.flatnonzero(record.label.values == name))
-
-
 def highest(record: xr.Dataset, name: str, curve: str = "test_accuracy") -> tuple[NDArray, NDArray]:
     """Shares (n,) and the best accuracy of an operation there, (seed, n)."""
-    return sweep(of(record, name), "train_fraction", lambda one: best(one, curve))
+    return sweep(select(record, label=name), "train_fraction", lambda one: best(one, curve))
 
 
 def needed(record: xr.Dataset, name: str, curve: str = "test_accuracy", level: float = 0.99) -> float:
@@ -74,29 +70,21 @@ def saved(record: xr.Dataset, symmetric: str, other: str, curve: str = "test_acc
 
 def advantage(record: xr.Dataset, symmetric: str, other: str, curve: str = "test_accuracy") -> float:
     """Best accuracy of a symmetric operation less that of its relative, on average over shares."""
-    pair = [
-        np.nanmean(median(highest(record, name, one)[1], axis=0))
-        for name, one in ((symmetric, curve), (other, "test_accuracy"))
-    ]
-    return float(pair[0] - pair[1])
+    one, two = highest(record, symmetric, curve)[1], highest(record, other)[1]
+    return float(np.nanmean(median(one, axis=0)) - np.nanmean(median(two, axis=0)))
 
 
 def at_share(record: xr.Dataset, name: str, share: float) -> xr.Dataset:
     """The runs of an operation at the share nearest to one; none where it was not trained."""
-    own = of(record, name)
-    if not own.sizes["run"]:
-        return own
-    shares = own.train_fraction.values
-    return own.isel(run=np.flatnonzero(shares == shares[np.abs(shares - share).argmin()]))
+    own = select(record, label=name)
+    away = np.abs(own.train_fraction.values - share)
+    return own.isel(run=np.flatnonzero(away == away.min(initial=np.inf)))
 
 
 def plateau(record: xr.Dataset, curve: str, share: float = 0.5) -> NDArray[np.float64]:
     """(commutative operation,) median accuracy when the training set is learnt, at a share."""
-    found = []
-    for name in COMMUTATIVE:
-        own = at_share(record, name, share)
-        found.append(float(median(at(own, curve, t_train(own)))))
-    return np.array(found)
+    each = (at_share(record, name, share) for name in COMMUTATIVE)
+    return np.array([float(median(at(own, curve, t_train(own)))) for own in each])
 
 
 def over_mirrors(record: xr.Dataset) -> NDArray[np.float64]:
@@ -108,6 +96,16 @@ def over_mirrors(record: xr.Dataset) -> NDArray[np.float64]:
 # ---------------------------------------------------------------------------------------------------------- claims
 
 PAIRS = (("x+y", "x-y"), ("x*y", "x/y"), ("x^2+y^2", "x^2+xy+y^2+x"), ("x^2+xy+y^2", "x^2+xy+y^2+x"))
+
+
+def _cheaper(share: str, accuracy: str, **curve: Any) -> list[Part]:
+    """That each symmetric operation needs no larger share than its relative, and gets more rows right."""
+    less, more = ([partial(of, symmetric=a, other=b, **curve) for a, b in PAIRS] for of in (saved, advantage))
+    return [
+        *(Part(share.format(*pair), measure, at_least(0)) for pair, measure in zip(PAIRS, less, strict=True)),
+        *(Part(accuracy.format(*pair), measure, above(0.02)) for pair, measure in zip(PAIRS, more, strict=True)),
+    ]
+
 
 section.claim(
     "fig2r-isomorphic",
@@ -121,15 +119,7 @@ section.claim(
     "fig2r-symmetric",
     "Fig. 2, right",
     "Operations that commute need less data than their close relatives that do not.",
-    *(Part(f"F({other}) - F({one})", partial(saved, symmetric=one, other=other), at_least(0)) for one, other in PAIRS),
-    *(
-        Part(
-            f"best accuracy of {one} less {other}, mean over shares",
-            partial(advantage, symmetric=one, other=other),
-            above(0.02),
-        )
-        for one, other in PAIRS
-    ),
+    *_cheaper("F({1}) - F({0})", "best accuracy of {0} less {1}, mean over shares"),
     on="operations",
 )
 
@@ -137,22 +127,7 @@ section.claim(
     "fig2r-unmirrored",
     "beside Fig. 2, right",
     "This holds on rows without a trained mirror too: less data are needed, not only fewer answers.",
-    *(
-        Part(
-            f"F({other}) - F({one}), unmirrored",
-            partial(saved, symmetric=one, other=other, curve="accuracy_unmirrored"),
-            at_least(0),
-        )
-        for one, other in PAIRS
-    ),
-    *(
-        Part(
-            f"best accuracy of unmirrored {one} less {other}",
-            partial(advantage, symmetric=one, other=other, curve="accuracy_unmirrored"),
-            above(0.02),
-        )
-        for one, other in PAIRS
-    ),
+    *_cheaper("F({1}) - F({0}), unmirrored", "best accuracy of unmirrored {0} less {1}", curve="accuracy_unmirrored"),
     on="operations",
     whose="ours",
 )

@@ -16,6 +16,7 @@ from grokbook.claims import Part, above, at_least, at_most, below, between
 from grokbook.curves import best, median, smallest, sweep, t_train
 from grokbook.settings import Shares
 from grokbook.train.experiment import Experiment
+from grokbook.train.records import select
 from grokbook.words import percent
 
 section = Section("optimizers")
@@ -69,20 +70,19 @@ def best_by_variant(optimizers: xr.Dataset, full_batches: xr.Dataset) -> xr.Data
 
     The first is over the steps and the shares that both records have.
     """
-    both = optimizers, full_batches
-    steps = min(int(record.step[-1]) for record in both)
-    rows: dict[str, list[Any]] = {"best": [], "needed": [], "t_train": []}
-    shares = np.intersect1d(*(record.train_fraction.values for record in both))
+    steps = int(min(optimizers.step[-1], full_batches.step[-1]))
+    shares = np.intersect1d(optimizers.train_fraction, full_batches.train_fraction)
+    found = []
     for name in VARIANTS:
-        record = full_batches if name in FULL_BATCH else optimizers
-        own = record.isel(run=np.flatnonzero(record.label.values == name))
+        own = select(full_batches if name in FULL_BATCH else optimizers, label=name)
         here, table = sweep(own, "train_fraction", best)
         early = sweep(own.sel(step=slice(0, steps)), "train_fraction", best)[1]
-        rows["best"].append(median(early[:, np.isin(here, shares)], axis=0))
-        rows["needed"].append(min(smallest(here, table, lambda value: value >= 0.99), 1.0))
-        rows["t_train"].append(float(np.max(t_train(own))))
-    variables = {"best": (("variant", "share"), rows.pop("best")), **{k: ("variant", v) for k, v in rows.items()}}
-    return xr.Dataset(variables, {"variant": list(VARIANTS), "share": shares})
+        needed = min(smallest(here, table, lambda value: value >= 0.99), 1.0)
+        found.append((median(early[:, np.isin(here, shares)], axis=0), needed, np.max(t_train(own))))
+    highest, least, latest = zip(*found, strict=True)
+    variables = {"best": (("variant", "share"), np.array(highest)), "needed": ("variant", np.array(least))}
+    coords = {"variant": list(VARIANTS), "share": shares}
+    return xr.Dataset({**variables, "t_train": ("variant", np.array(latest))}, coords)
 
 
 def need(study: xr.Dataset, number: int) -> float:

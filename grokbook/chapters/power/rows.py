@@ -12,29 +12,29 @@ from grokbook.chapters.power.theory.cosets import coset_contrast, coset_partitio
 from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
 from grokbook.claims import Part, above, at_least, at_most
 from grokbook.curves import best
-from grokbook.train.experiment import Experiment
+from grokbook.train.experiment import Experiment, Run
 from grokbook.words import percent, times
 
 section = Section("rows")
 DECAYS = {"decay 1": ADAMW, "no decay": ADAM}
 
 
+def _runs(s: Settings, operation: str, share: float) -> tuple[Run, ...]:
+    ways = ((name, how, seed) for name, how in DECAYS.items() for seed in range(s.seeds))
+    return tuple(run(s, operation, share, how, s.steps, seed, name) for name, how, seed in ways)
+
+
 @section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 200})
 def circle_rows(s: Settings) -> Experiment:
     """Fig. 3, right: x+y from half of its table, with decay 1 and without; the output matrix at the end."""
-    runs = (
-        run(s, "x+y", s.train_fraction, how, s.steps, seed, name)
-        for name, how in DECAYS.items()
-        for seed in range(s.seeds)
-    )
-    return Experiment("power/circle_rows", tuple(runs), GRID, ("accuracy_alone",), snapshots=(0, -1), keep=("W_U",))
+    runs = _runs(s, "x+y", s.train_fraction)
+    return Experiment("power/circle_rows", runs, GRID, ("accuracy_alone",), snapshots=(0, -1), keep=("W_U",))
 
 
 @section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 100})
 def coset_rows(s: Settings) -> Experiment:
     """Fig. 3, left: products of S5 from 70 % of the table, with decay 1 and without; the output matrix at the end."""
-    runs = (run(s, "x.y", 0.7, how, s.steps, seed, name) for name, how in DECAYS.items() for seed in range(s.seeds))
-    return Experiment("power/coset_rows", tuple(runs), GRID, snapshots=(0, -1), keep=("W_U",))
+    return Experiment("power/coset_rows", _runs(s, "x.y", 0.7), GRID, snapshots=(0, -1), keep=("W_U",))
 
 
 @section.experiment(quick={"steps": 200})
@@ -64,27 +64,23 @@ def wave_plane(W_U: NDArray[np.float64], frequency: int) -> NDArray[np.float64]:
     return (axes / np.linalg.norm(axes, axis=1, keepdims=True) @ W_U).T
 
 
-def neighbour_steps(plane: NDArray[np.float64]) -> tuple[int, float]:
-    """The commonest step between neighbours on a circle (p, 2), up to its sign, and the share of them that has it."""
-    p = len(plane)
-    order = np.argsort(np.arctan2(*plane.T))
+def regularity(plane: NDArray[np.float64]) -> float:
+    """The share of neighbours on a circle (p, 2) that differ by their commonest difference, up to its sign."""
+    p, order = len(plane), np.argsort(np.arctan2(*plane.T))
     steps = np.diff(np.append(order, order[0])) % p
-    counts = np.bincount(np.minimum(steps, p - steps), minlength=2)
-    return int(counts.argmax()), float(counts.max() / p)
+    return float(np.bincount(np.minimum(steps, p - steps)).max() / p)
 
 
 @section.study
 def circles(circle_rows: xr.Dataset) -> xr.Dataset:
-    """For each run: the strongest frequency, its share, the step of neighbours in its plane, and who has it."""
+    """For each run: its spectrum, the share of the strongest frequency, and of neighbours in order in its plane."""
     matrices = circle_rows.W_U.values[:, -1].astype(float)
     shares = wave_powers(matrices)
-    steps = [neighbour_steps(wave_plane(W_U, int(k) + 1)) for W_U, k in zip(matrices, shares.argmax(-1), strict=True)]
+    planes = [wave_plane(W_U, int(k) + 1) for W_U, k in zip(matrices, shares.argmax(-1), strict=True)]
     return xr.Dataset(
         {
             "share": ("run", shares.max(-1)),
-            "frequency": ("run", shares.argmax(-1) + 1),
-            "step": ("run", [step for step, _ in steps]),
-            "in_order": ("run", [share for _, share in steps]),
+            "in_order": ("run", [regularity(plane) for plane in planes]),
             "best": ("run", best(circle_rows)),
             "spectrum": (("run", "k"), shares),
         },
@@ -98,13 +94,9 @@ def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
     if coset_rows.sizes["output"] != 120:
         raise ValueError("cosets are looked for in S5")
     found = [[coset_contrast(W_U.T) for W_U in matrices] for matrices in coset_rows.W_U.values.astype(float)]
-    names = ("ratio", "deviations", "p_value", "parity")
+    names = ("ratio", "parity", "deviations", "p_value")
     variables = {name: (("run", "snapshot"), [[getattr(one, name) for one in row] for row in found]) for name in names}
-    null = [[one.null.mean() for one in row] for row in found]
-    return xr.Dataset(
-        {**variables, "null": (("run", "snapshot"), null), "best": ("run", best(coset_rows))},
-        {"label": ("run", coset_rows.label.values)},
-    )
+    return xr.Dataset({**variables, "best": ("run", best(coset_rows))}, {"label": ("run", coset_rows.label.values)})
 
 
 @section.study
@@ -115,11 +107,8 @@ def maps(circle_rows: xr.Dataset, coset_rows: xr.Dataset) -> xr.Dataset:
     found = {}
     for name, record in (("addition", circle_rows), ("products", coset_rows)):
         rows = record.W_U.values[0, -1].T.astype(float)
-        near = min(30, (len(rows) - 1) // 3)
-        found[name] = (
-            (f"symbol_{name}", "axis"),
-            TSNE(perplexity=near, init="pca", random_state=0).fit_transform(rows),
-        )
+        drawn = TSNE(perplexity=min(30, (len(rows) - 1) // 3), init="pca", random_state=0).fit_transform(rows)
+        found[name] = ((f"symbol_{name}", "axis"), drawn)
     return xr.Dataset(found)
 
 

@@ -152,7 +152,7 @@ def partner_share(
 def _inverses(product: Integers) -> Integers:
     """The inverse of each element, (n,), from a group's table (n, n)."""
     n = len(product)
-    neutral = np.flatnonzero((product == np.arange(n)).all(1)) if product.shape == (n, n) else []
+    neutral = np.flatnonzero((product == np.arange(n)).all(1)) if product.shape == (n, n) else np.array([], int)
     if not len(neutral) or not (product == neutral[0]).any(1).all():
         raise ValueError(f"group: a table of products (n, n) is needed, got one of shape {product.shape}")
     return (product == neutral[0]).argmax(1)

@@ -36,7 +36,7 @@ def sharpness(
         starts, iterations: how many searches of at most how many steps; the largest loss found counts.
 
     Returns:
-        At least 0: x itself is in the box.
+        At least 0, as x itself is in the box; nan where L(x) is -1.
 
     Raises:
         ValueError: a box without extent, or a basis of other vectors.
@@ -45,27 +45,17 @@ def sharpness(
     method. Here it is spectral projected gradients (Birgin, Martinez and Raydan 2000).
     """
     box = Box(loss, x, epsilon, basis, generator)
-    return 100 * (box.largest(starts, iterations) - box.centre) / (1 + box.centre)
-
-
-def released_sharpness(
-    loss: Callable[[Any], Any],
-    x: Any,
-    epsilon: float,
-    *,
-    basis: ArrayLike | None = None,
-    generator: Any,
-    starts: int = 4,
-    iterations: int = 100,
-) -> float:
-    """100 (L(x) - min L) / (1 - L(x)): what the authors' routine returns, which hands the loss to a minimiser.
-
-    Arguments as in `sharpness`. nan where L(x) is 1.
-    """
-    box = Box(loss, x, epsilon, basis, generator, sign=-1)
     if box.centre == -1:
         return float("nan")
     return 100 * (box.largest(starts, iterations) - box.centre) / (1 + box.centre)
+
+
+def released_sharpness(loss: Callable[[Any], Any], x: Any, epsilon: float, **how: Any) -> float:
+    """100 (L(x) - min L) / (1 - L(x)): what the authors' routine returns, which hands the loss to a minimiser.
+
+    Arguments as in `sharpness`.
+    """
+    return sharpness(lambda point: -loss(point), x, epsilon, **how)
 
 
 def random_basis(n: int, k: int, generator: np.random.Generator) -> Array:
@@ -75,12 +65,10 @@ def random_basis(n: int, k: int, generator: np.random.Generator) -> Array:
 
 
 class Box:
-    """A loss (times ``sign``) in a box around x, on coordinates from -1 to 1."""
+    """A loss in a box around x, on coordinates from -1 to 1."""
 
-    def __init__(
-        self, loss: Callable[[Any], Any], x: Any, epsilon: float, basis: Any, generator: Any, sign: int = 1
-    ) -> None:
-        self.loss, self.x, self.sign = loss, x, sign
+    def __init__(self, loss: Callable[[Any], Any], x: Any, epsilon: float, basis: Any, generator: Any) -> None:
+        self.loss, self.x = loss, x
         values = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, float)
         if values.ndim != 1:
             raise ValueError(f"x must be a vector (n,), got shape {values.shape}")
@@ -102,14 +90,14 @@ class Box:
             x = np.asarray(self.x, float)
 
             def value(v: Array) -> float:
-                return self.sign * float(self.loss(x + self._moved(v)))
+                return float(self.loss(x + self._moved(v)))
 
             h = 1e-3
             ahead = h * np.eye(len(u)) if slope else ()
             return value(u), np.array([(value(u + one) - value(u - one)) / (2 * h) for one in ahead])
         point = self.x.detach() + torch.as_tensor(self._moved(u)).to(self.x)
         with torch.set_grad_enabled(slope):
-            found = self.sign * self.loss(point.requires_grad_(slope))
+            found = self.loss(point.requires_grad_(slope))
         if not slope:
             return float(found), np.array([])
         gradient = np.asarray(torch.autograd.grad(found, point)[0].cpu(), float)

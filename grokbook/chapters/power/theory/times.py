@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
-CONFIDENCE = 0.95
-
 
 class Interval(NamedTuple):
     """A fitted number, and between which two it lies with 95 % confidence; infinite where the data leave it open."""
@@ -38,7 +36,7 @@ def fit_times(fractions: ArrayLike, times: ArrayLike) -> dict[str, Fit]:
     values at which the best fit with that value fixed is not significantly worse.
 
     Args:
-        fractions: (n,) shares between 0 and 1, in any order, one value may stand several times.
+        fractions: (n,) shares between 0 and 1; one value may stand several times.
         times: (n,) steps above 0; what is nan or infinite never came and is left out.
 
     Returns:
@@ -122,7 +120,7 @@ def _aicc(squares: float, n: int, k: int) -> float:
 
 
 def student(free: int) -> float:
-    """The two-sided quantile of Student's t at `CONFIDENCE`, by adding up its density."""
+    """The two-sided quantile of Student's t at 95 %, by adding up its density."""
     angle = np.linspace(0, np.pi / 2, 200_001)  # t = sqrt(free) tan(angle)
     share = np.cumsum(np.cos(angle) ** (free - 1))
-    return float(np.sqrt(free) * np.tan(angle[np.searchsorted(share, CONFIDENCE * share[-1])]))
+    return float(np.sqrt(free) * np.tan(angle[np.searchsorted(share, 0.95 * share[-1])]))
