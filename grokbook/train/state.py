@@ -148,27 +148,23 @@ class State:
         count = self.step + 1 if self.count is None else self.count
         self.optimizer.step(self._pass(count), count)
 
-    def measure(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    def measure(self, names: Sequence[str], losses: bool = True) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
         data = self.data
-        losses, found = self._evaluate()
-        correct = (found == data.labels).double()
+        of_rows, found = self._evaluate(losses)
+        asked = {"loss": of_rows} if losses else {}
+        asked["accuracy"] = (found == data.labels).double()
         numbers = {}
         for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
-            for name, values in (("loss", losses), ("accuracy", correct)):
+            for name, values in asked.items():
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
         return numbers | (monitor.numbers(names, self.measured(found)) if names else {})
 
     def glance(self, watch: Watch, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """What a watch asks for, each (M,): accuracies without losses, or else everything."""
-        wanted = {name for name, _ in watch.thresholds}
-        if not wanted <= {"train_accuracy", "test_accuracy"}:
-            return self.measure(names)
-        data = self.data
-        found = self._evaluate(losses=False)[1]
-        right, in_train = (found == data.labels).cpu().numpy(), data.in_train.cpu().numpy()
-        masks = {"train_accuracy": in_train, "test_accuracy": ~in_train}
-        return {name: (right & masks[name]).sum(-1) / masks[name].sum(-1) for name in wanted}
+        if {name for name, _ in watch.thresholds} <= {"train_accuracy", "test_accuracy"}:
+            return self.measure((), losses=False)
+        return self.measure(names)
 
     def losses(self, params: monitor.Numbers) -> NDArray[np.float64]:
         """The training loss (M,) that other params would have."""
@@ -186,9 +182,8 @@ class State:
                 answers = predictions(outputs, data.targets)
                 of_rows = sample_losses(outputs, labels, run.loss, data.targets).double() if losses else answers
                 found.append((of_rows, answers))
-        return (
-            found[0] if len(found) == 1 else (torch.cat([a for a, _ in found], 1), torch.cat([b for _, b in found], 1))
-        )
+        of_rows, answers = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+        return of_rows, answers
 
     def _at_once(self) -> int:
         """Rows of the table that are evaluated at once: all, if what a model makes of them fits."""
