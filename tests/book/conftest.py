@@ -60,9 +60,12 @@ def site(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Site]
     """The whole book at quick scale, every record trained from nothing, warnings as errors."""
     build = tmp_path_factory.mktemp("build")
     cache = tmp_path_factory.mktemp("cache")
+    from grokbook.chapters import chapters
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROKBOOK_CACHE", str(cache))
         patch.chdir(root)
+        patch.setitem(chapters()["resnet"].quick, "epochs", 40)  # its late rise takes a minute: not of every test run
         book.make_book(book.Settings(scale="quick", device="cpu", root=root, output=build))
         assert os.environ["GROKBOOK_CACHE"] == str(cache)
     yield Site(build / "html", build / "book" / "stage", build, cache)

@@ -37,7 +37,7 @@ def _experiment(name: str, runs: list) -> Experiment:
     return Experiment(f"resnet/{name}", tuple(runs), Schedule(log=60, every=25 * shortest), ("sums",))
 
 
-@section.experiment(quick={"epochs": 400, "seeds": 1})
+@section.experiment(quick={"epochs": 150, "seeds": 1})
 def slots(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment:
     """Seven symbols, by weight decay."""
     return _experiment(
@@ -50,7 +50,7 @@ def slots(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment
     )
 
 
-@section.experiment(quick={"epochs": 5, "seeds": 1})
+@section.experiment(quick={"epochs": 1, "seeds": 1})
 def slots_full(s: Settings, *, epochs: Epochs = 2500, seeds: Seeds = 3) -> Experiment:
     """Eleven symbols at the paper's sizes of training set, batch and decay, by the width of the hidden layers."""
     return _experiment(
@@ -76,7 +76,7 @@ def slots_dictionaries(s: Settings, *, epochs: Epochs = 1500, seeds: Seeds = 3) 
     )
 
 
-@section.experiment(quick={"epochs": 40, "seeds": 1})
+@section.experiment(quick={"epochs": 5, "seeds": 1})
 def slots_shared(s: Settings, *, epochs: Epochs = 500, seeds: Seeds = 3) -> Experiment:
     """One embedding for all four cells, added: the order of the symbols is lost from the start."""
     return _experiment(
