@@ -75,6 +75,8 @@ def test_what_was_trained_comes_back_in_pieces_and_is_gone_on_with(packed, tmp_p
     (packed / "results" / "queue.json").write_text(json.dumps([entry]))
     files, log = leg(packed, "B", tmp_path / "one", VERIFY="")
     assert "back.tgz.aa" in files and "1 records finished, 0 failed, 0 left" in log, log
+    sh("-c", f"cat {tmp_path}/one/back.tgz.* | tar xzf - -C {tmp_path}", cwd=tmp_path)
+    assert (tmp_path / "results" / "gromov" / "learning_curves.nc").exists()
     shutil.rmtree(packed / "gpu_work")
     (packed / "back").mkdir()
     shutil.copy(tmp_path / "one" / "back.tgz.aa", packed / "back")

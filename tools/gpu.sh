@@ -76,4 +76,4 @@ if [ "$pieces" -gt 4 ]; then
     say "too much to bring back: without checkpoints"
     pack --exclude=.parts results
 fi
-say "done; $(du -sh "$out" | cut -f1) in $out"
+say "done; $(du -sh "$out" | cut -f1) in $out. At home: cat $out/back.tgz.* | tar xzf - -C CHECKOUT"

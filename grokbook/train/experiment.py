@@ -249,18 +249,13 @@ def _in_recipe(thing: Any, field: dataclasses.Field[Any]) -> bool:
 def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
     """The first field in which two recipes differ, as ``"runs[0].model.width: 500 here, 256 there"``, or None."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in [*ours, *(key for key in theirs if key not in ours)]:
-            found = difference(ours.get(key), theirs.get(key), f"{path}.{key}" if path else key)
-            if found:
-                return found
-        return None
-    if isinstance(ours, list) and isinstance(theirs, list):
-        for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
-            found = difference(one, other, f"{path}[{i}]")
-            if found:
-                return found
-        return None if len(ours) == len(theirs) else f"number of {path}: {len(ours)} here, {len(theirs)} there"
-    return None if ours == theirs else f"{path}: {ours!r} here, {theirs!r} there"
+        pairs = [(f"{path}.{key}" if path else key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=False))]
+        pairs.append((f"number of {path}", len(ours), len(theirs)))
+    else:
+        return None if ours == theirs else f"{path}: {ours!r} here, {theirs!r} there"
+    return next(filter(None, (difference(one, other, at) for at, one, other in pairs)), None)
 
 
 def coordinates(runs: Sequence[Run]) -> dict[str, list[Any]]:

@@ -8,16 +8,14 @@ operations of its steps, or given where members leave early.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from grokbook import chapters
-from grokbook.train import planning, records, runner, workers
+from grokbook.train import planning, records, runner, say, workers
 from grokbook.train.experiment import Experiment
 
 PATH = records.ROOT / "results" / "queue.json"
@@ -46,16 +44,11 @@ class Entry:
     priority: int
     given: dict[str, float] = field(default_factory=dict)
 
-    @cached_property
-    def shards(self) -> list[Experiment]:
-        """One of each shape."""
-        return [self.experiment.select(place) for place in self.experiment.shards()]
-
     def minutes(self, device: str) -> float:
         """What it takes on one core, or on one GPU, if no member leaves early."""
         if device in self.given:
             return self.given[device]
-        return sum(map(MACHINES[device].seconds, self.shards)) / 60
+        return sum(MACHINES[device].seconds(self.experiment.select(place)) for place in self.experiment.shards()) / 60
 
     def is_done(self, out: Path) -> bool:
         """Whether its record, or that of the full experiment, is among the committed ones or in a folder."""
@@ -157,4 +150,4 @@ def title(entry: Entry) -> str:
 
 
 def _say(line: str) -> None:
-    print(f"grokbook: {time.strftime('%H:%M')} {line}", file=sys.stderr, flush=True)
+    say(f"{time.strftime('%H:%M')} {line}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grokbook.measures import first_step, last_value
 from grokbook.train import records, runner
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 
 # What is demanded of a run that was trained again on another machine, device or library version.
 START_TOLERANCE = 1e-4  # relative, of losses at step 0: the same data, split and initial weights
@@ -120,29 +120,17 @@ def verify(
     chosen = sorted(i for members in experiment.shards(block) if wanted & set(members) for i in members)
     records.cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=records.cache_folder(), prefix="verify-") as folder:
-        again = runner.train(
-            experiment.select(chosen),
-            block=block,
-            out=Path(folder),
-            device=device,
-            workers=workers,
-            scheduler=scheduler,
-        )
+        how: dict[str, Any] = {"device": device, "workers": workers, "scheduler": scheduler}
+        again = runner.train(experiment.select(chosen), block=block, out=Path(folder), **how)
     versions = ("numpy", "grokbook")
     there, here = (records.place_of(one) | {key: one.attrs[key] for key in versions} for one in (stored, again))
     apart = [f"{key} {there[key]} there, {here[key]} here" for key in there if there[key] != here[key]]
-    alike = [
-        [j for j, other in enumerate(experiment.runs) if _condition(other) == _condition(run)]
-        for run in experiment.runs
-    ]
-    comparisons = [
-        compare(again.isel(run=row), stored.isel(run=i), stored.isel(run=alike[i]), i) for row, i in enumerate(chosen)
-    ]
+    conditions = [dataclasses.replace(run, seed=0) for run in experiment.runs]
+    comparisons = []
+    for row, i in enumerate(chosen):
+        alike = [j for j, condition in enumerate(conditions) if condition == conditions[i]]
+        comparisons.append(compare(again.isel(run=row), stored.isel(run=i), stored.isel(run=alike), i))
     return Verification(comparisons, "; ".join(apart))
-
-
-def _condition(run: Run) -> Run:
-    return dataclasses.replace(run, seed=0)
 
 
 def compare(ours: xr.Dataset, theirs: xr.Dataset, seeds: xr.Dataset, position: int) -> Comparison:
