@@ -130,25 +130,22 @@ class Training:
 
     def save(self, path: Path, seconds: float) -> None:
         """Write all that is needed to go on, whole or not at all."""
+        from torch.utils._pytree import tree_map
+
         self.drop()
         state, curves = self.state, self.curves
         content = {
             "hash": self.experiment.hash,
             "step": state.step,
             "members": state.members,
-            "params": {name: value.cpu() for name, value in state.params.items()},
-            "slots": {
-                slot: {name: value.cpu() for name, value in of.items()} for slot, of in state.optimizer.slots.items()
-            },
-            "values": {name: torch.from_numpy(table) for name, table in curves.values.items()},
-            "kept": {
-                name: {place: torch.from_numpy(np.array(value)) for place, value in of.items()}
-                for name, of in curves.kept.items()
-            },
+            "params": tree_map(torch.Tensor.cpu, state.params),
+            "slots": tree_map(torch.Tensor.cpu, state.optimizer.slots),
+            "values": tree_map(torch.from_numpy, curves.values),
+            "kept": tree_map(torch.from_numpy, curves.kept),
             "kept_at": curves.kept_at,
             "stopped_at": curves.stopped_at,
             "diverged": curves.diverged,
-            "reached": {name: torch.from_numpy(times) for name, times in curves.reached.items()},
+            "reached": tree_map(torch.from_numpy, curves.reached),
             "streak": self.streak.tolist(),
             "evaluated": self.evaluated,
             "seconds": self.seconds + seconds,
@@ -163,6 +160,8 @@ class Training:
     @classmethod
     def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
         """From the checkpoint of this very experiment; None if there is none."""
+        from torch.utils._pytree import tree_map
+
         if not path.exists():
             return None
         packed = path.read_bytes()
@@ -178,15 +177,13 @@ class Training:
         state, curves = training.state, training.curves
         state.keep(found["members"])
         state.step = found["step"]
-        for table, stored in [(state.params, found["params"])] + [
-            (state.optimizer.slots[slot], of) for slot, of in found["slots"].items()
-        ]:
-            for name, value in stored.items():
-                table[name].copy_(value)
-        curves.values = {name: table.numpy().copy() for name, table in found["values"].items()}
-        curves.kept = {name: {at: value.numpy() for at, value in of.items()} for name, of in found["kept"].items()}
+        tables = {"params": state.params, **state.optimizer.slots}
+        for name, values in {"params": found["params"], **found["slots"]}.items():
+            for param, value in values.items():
+                tables[name][param].copy_(value)
+        found |= {name: tree_map(torch.Tensor.numpy, found.get(name, {})) for name in ("values", "kept", "reached")}
+        curves.values, curves.kept, curves.reached = found["values"], found["kept"], found["reached"]
         curves.kept_at, curves.stopped_at, curves.diverged = found["kept_at"], found["stopped_at"], found["diverged"]
-        curves.reached = {name: times.numpy().copy() for name, times in found.get("reached", {}).items()}
         training.streak = np.array(found["streak"])
         training.evaluated, training.seconds = found["evaluated"], found["seconds"]
         training.places = [*places, *training.places]
