@@ -37,7 +37,7 @@ from benchmarks.workloads import (
     plain_step,
     some_steps,
 )
-from grokbook.chapters.liu.theory.phases import phase_of
+from grokbook.chapters.liu.maps import phase_of
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
 from grokbook.train import planning, products, records, runner, workers

@@ -35,11 +35,7 @@ class Settings(settings.Settings):
     budget: Budget = 0.03
 
     def __post_init__(self) -> None:
-        """Refuse a training set that is no part of the table.
-
-        Raises:
-            ValueError: as ``settings.Settings``.
-        """
+        """Refuse, by ``ValueError``, a training set that is no part of the table."""
         super().__post_init__()
         if self.train_size >= (samples := self.p * (self.p + 1) // 2):
             raise ValueError(f"train_size = {self.train_size}: fewer than the {samples} samples of p = {self.p}")
@@ -49,7 +45,7 @@ CHAPTER = Chapter(
     "liu",
     "Liu et al. (2022)",
     Settings,
-    ("parallelograms", "networks", "effective", "phases", "knobs", "groups", "transformers", "images", "beyond"),
+    ("parallelograms", "networks", "effective", "phases", "groups", "transformers", "images", "beyond"),
     quick={"p": 6, "train_size": 17, "seeds": 2, "draws": 200, "steps": 1000, "coarseness": 5, "split_seeds": 1,
            "transformer_p": 11, "transformer_steps": 300},
 )  # fmt: skip

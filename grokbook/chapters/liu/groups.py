@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Annotated, Any, NamedTuple
+from functools import cache
+from itertools import combinations
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
@@ -34,22 +34,11 @@ def group_fractions(
     group_seeds: Seeds = 11,
 ) -> Experiment:
     """Figs 17 and 18: training sets of several sizes, of 36 products. Learning rate and decay are ours."""
+    optimizer, model, watch = two_groups(1e-3, 30.0), ProductDecoder(6), Watch((("s3_rqi", STRUCTURED),), leave=False)
+    runs = [Run(GroupTask("S3", size), model, optimizer, steps, seed) for size in sizes for seed in range(group_seeds)]
     return Experiment(
-        "liu/group_fractions",
-        tuple(
-            Run(GroupTask("S3", size), ProductDecoder(6), two_groups(1e-3, 30.0), steps, seed)
-            for size in sizes
-            for seed in range(group_seeds)
-        ),
-        Schedule(log=40),
-        ("s3_rqi",),
-        snapshots=(-1,),
-        keep=("W_E",),
-        watch=Watch((("s3_rqi", STRUCTURED),), leave=False),
+        "liu/group_fractions", tuple(runs), Schedule(log=40), ("s3_rqi",), snapshots=(-1,), keep=("W_E",), watch=watch
     )
-
-
-# ----------------------------------------------------------------------------------------------------------- hexagons
 
 
 class Hexagon(NamedTuple):
@@ -57,13 +46,7 @@ class Hexagon(NamedTuple):
 
     plane: tuple[int, int]  #: which components
     points: Array  #: (6, 2)
-    gap: float  #: the largest angle between neighbours, degrees; 60 for a regular hexagon
-    spread: float  #: coefficient of variation of the radius
-
-    @property
-    def misfit(self) -> float:
-        """How far from a hexagon: the larger of gap / 110 degrees and spread / 0.35."""
-        return max(self.gap / 110, self.spread / 0.35)
+    misfit: float  #: how far from a hexagon: the larger of largest gap / 110 degrees and spread of the radius / 0.35
 
 
 def principal(embedding: Array) -> tuple[Array, Array]:
@@ -74,27 +57,37 @@ def principal(embedding: Array) -> tuple[Array, Array]:
 
 def hexagon(embedding: Array) -> Hexagon:
     """The plane among the first four principal components in which six points come nearest to a hexagon."""
-    scores, _ = principal(embedding)
-    found = []
-    for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
-        points = scores[:, [i, j]]
+    scores, found = principal(embedding)[0], []
+    for plane in combinations(range(4), 2):
+        points = scores[:, plane]
         angle = np.sort(np.degrees(np.arctan2(points[:, 1], points[:, 0])))
-        radius = np.linalg.norm(points, axis=-1)
-        gap = float(np.diff(angle, append=angle[0] + 360).max())
-        found.append(Hexagon((i, j), points, gap, float(radius.std() / radius.mean())))
+        radius, gap = np.linalg.norm(points, axis=-1), np.diff(angle, append=angle[0] + 360).max()
+        found.append(Hexagon(plane, points, max(gap / 110, radius.std() / radius.mean() / 0.35)))
     return min(found, key=lambda one: one.misfit)
 
 
-@lru_cache(maxsize=1)
-def by_chance(draws: int = 2_000) -> Array:
-    """(draws,) misfit of the best plane of random normal 6 x 9 matrices, in increasing order."""
+@cache
+def by_chance() -> Array:
+    """(draw,) misfit of the best plane of random normal 6 x 9 matrices, in increasing order."""
     generator = np.random.default_rng(0)
-    return np.sort([hexagon(generator.normal(size=(6, 9))).misfit for _ in range(draws)])
+    return np.sort([hexagon(generator.normal(size=(6, 9))).misfit for _ in range(2_000)])
 
 
-def chance_of(misfit: float) -> float:
+def chance_of(misfit: ArrayLike) -> Array:
     """The share of random matrices that come as near to a hexagon."""
-    return float(np.searchsorted(by_chance(), misfit, side="right") / len(by_chance()))
+    return np.searchsorted(by_chance(), misfit, side="right") / len(by_chance())
+
+
+def predicted_accuracy(matrices: Array, pairs: NDArray[np.int64], table: NDArray[np.int64]) -> float:
+    """The accuracy that matrices (element, k, k) allow after training on ordered pairs (n, 2), Fig. 18 (d).
+
+    As `theory.predicted_accuracy`, with products: a fraction of all ordered pairs.
+    """
+    closed = measures.group_parallelogram_gaps(matrices, table) <= 0.5**0.5
+    answers, held = table.ravel(), np.zeros(table.size, bool)
+    held[pairs[:, 0] * len(table) + pairs[:, 1]] = True
+    couples = [(x, y) for x, y in combinations(range(len(answers)), 2) if answers[x] == answers[y]]
+    return float(theory.share_reached(held, closed, np.array(couples)))
 
 
 @section.study
@@ -106,15 +99,12 @@ def group_outcomes(group_fractions):
         13), ``rqi``, ``steps`` to RQI > 0.95, ``test_accuracy``, ``components`` with more than 2 % of the variance,
         ``misfit`` of the best plane and the ``chance`` of it among random matrices.
     """
-    record, table = group_fractions, group_table("S3")
+    record, table, predicted = group_fractions, group_table("S3"), []
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
-    flat = embedding.reshape(len(embedding), 6, -1)
-    predicted = []
     for matrices, size, seed in zip(embedding, record.train_size.values, record.seed.values, strict=True):
         task = GroupTask("S3", int(size))
-        pairs = task.samples[task.in_train(int(seed))]
-        predicted.append(float(theory.group_predicted_accuracy(matrices, pairs, table)))
-    seen = record.train_size.values / len(table) ** 2
+        predicted.append(predicted_accuracy(matrices, task.samples[task.in_train(int(seed))], table))
+    flat, seen = embedding.reshape(len(embedding), 6, -1), record.train_size.values / table.size
     misfit = np.array([hexagon(one).misfit for one in flat])
     values = {
         "size": record.train_size.values,
@@ -126,7 +116,7 @@ def group_outcomes(group_fractions):
         "test_accuracy": last(record, "test_accuracy"),
         "components": np.array([(principal(one)[1] > 0.02).sum() for one in flat]),
         "misfit": misfit,
-        "chance": np.array([chance_of(one) for one in misfit]),
+        "chance": chance_of(misfit),
     }
     return xr.Dataset({name: ("run", column) for name, column in values.items()})
 
@@ -145,15 +135,8 @@ def best_of_thirty(outcomes: xr.Dataset) -> int:
     return int(own[np.lexsort((one.misfit, -one.rqi, -one.test_accuracy))[0]])
 
 
-# --------------------------------------------------------------------------------------------------------------- claims
-
-
 def _of_chosen(words: str, name: str, bound: Bound) -> Part:
-    return _part(words, lambda outcomes: float(outcomes[name][best_of_thirty(outcomes)]), bound)
-
-
-def _part(words: str, measure: Callable[[xr.Dataset], Any], bound: Bound) -> Part:
-    return Part(words, measure, bound, on=("group_outcomes",))
+    return Part(words, lambda outcomes: outcomes[name][best_of_thirty(outcomes)], bound)
 
 
 section.claim(
@@ -163,25 +146,16 @@ section.claim(
     _of_chosen("best network of 30 samples: held-out accuracy", "test_accuracy", exactly(1)),
     _of_chosen("its RQI", "rqi", at_least(0.9)),
     _of_chosen("its components above 2 % of the variance", "components", between(4, 5)),
-    _part("random matrices as near to a hexagon as a perfect network's",
-          lambda outcomes: outcomes.chance[perfect(outcomes)], at_most(0.05)),
+    Part("random matrices as near to a hexagon as a perfect network's",
+         lambda outcomes: outcomes.chance[perfect(outcomes)], at_most(0.05)),
+    on="group_outcomes",
 )  # fmt: skip
 
 
-def _best(outcomes: xr.Dataset, name: str) -> tuple[Array, Array]:
-    """Shares of the table and the best value of a seed at each."""
-    shares = np.unique(outcomes.fraction)
-    return shares, np.array([outcomes[name].values[outcomes.fraction == one].max() for one in shares])
-
-
-def _at(share: float, outcomes: xr.Dataset) -> float:
-    shares, values = _best(outcomes, "accuracy")
-    return float(values[np.argmin(np.abs(shares - share))])
-
-
-def _index(low: bool, outcomes: xr.Dataset) -> float:
-    shares, values = _best(outcomes, "rqi")
-    return float(values[shares <= 0.42].max() if low else values[shares >= 0.58].min())
+def _best(outcomes: xr.Dataset, name: str, low: float, high: float) -> Array:
+    """The best value of a seed at each share of the table between two."""
+    shares = [one for one in np.unique(outcomes.fraction) if low <= one <= high]
+    return np.array([outcomes[name].values[outcomes.fraction == one].max() for one in shares])
 
 
 def onset(outcomes: xr.Dataset) -> float:
@@ -193,10 +167,12 @@ section.claim(
     "fig18",
     "Fig. 18",
     "S₃ has its transition near half of the table.",
-    _part("best accuracy at r = 0.5", partial(_at, 0.5), at_least(0.95)),
-    _part("and at r = 0.33", partial(_at, 1 / 3), at_most(0.7)),
-    _part("best RQI up to r = 0.42", partial(_index, True), at_most(0.3)),
-    _part("least of the best RQIs from r = 0.58 on", partial(_index, False), at_least(0.8)),
-    _part("first r with an RQI above 0.95", onset, between(0.45, 0.7)),
+    Part("best accuracy at r = 0.5", lambda outcomes: _best(outcomes, "accuracy", 0.49, 0.51), at_least(0.95)),
+    Part("and at r = 0.33", lambda outcomes: _best(outcomes, "accuracy", 0.32, 0.34), at_most(0.7)),
+    Part("best RQI up to r = 0.42", lambda outcomes: _best(outcomes, "rqi", 0, 0.42).max(), at_most(0.3)),
+    Part("least of the best RQIs from r = 0.58 on", lambda outcomes: _best(outcomes, "rqi", 0.58, 1).min(),
+         at_least(0.8)),
+    Part("first r with an RQI above 0.95", onset, between(0.45, 0.7)),
+    on="group_outcomes",
     paper="r = 0.5",
-)
+)  # fmt: skip

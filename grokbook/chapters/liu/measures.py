@@ -14,18 +14,6 @@ from grokbook.train.monitor import Measured, Numbers, register
 MAP_SIDE = 80
 
 
-def _rqi(now: Measured) -> Numbers:
-    return {"rqi": measures.representation_quality_index(now.params["W_E"])}
-
-
-def _s3_rqi(now: Measured) -> Numbers:
-    return {"s3_rqi": measures.group_representation_quality_index(now.params["W_E"], group_table("S3"))}
-
-
-def _effective_dimension(now: Measured) -> Numbers:
-    return {"effective_dimension": measures.effective_dimension(now.params["W_E"])}
-
-
 def map_points(embedding: NDArray[Any]) -> NDArray[np.float64]:
     """A square of points around embeddings (..., p, 2) with a margin: (..., MAP_SIDE**2, 2), rows of equal height."""
     low, high = embedding.min(-2), embedding.max(-2)
@@ -41,5 +29,9 @@ def _decoder_map(now: Measured) -> Numbers:
     return {"decoder_map": answers.reshape(-1, MAP_SIDE, MAP_SIDE)}
 
 
-register(rqi=_rqi, s3_rqi=_s3_rqi, effective_dimension=_effective_dimension)
-register(decoder_map=_decoder_map)  # (M, MAP_SIDE, MAP_SIDE): for ``Experiment.keep`` only
+register(
+    rqi=lambda now: {"rqi": measures.representation_quality_index(now.params["W_E"])},
+    s3_rqi=lambda now: {"s3_rqi": measures.group_representation_quality_index(now.params["W_E"], group_table("S3"))},
+    effective_dimension=lambda now: {"effective_dimension": measures.effective_dimension(now.params["W_E"])},
+    decoder_map=_decoder_map,  # (M, MAP_SIDE, MAP_SIDE): for ``Experiment.keep`` only
+)

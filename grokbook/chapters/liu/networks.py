@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
-from grokbook.chapters.liu.training import Sizes, sizes_of, task_of, toy_run, train_sets, two_groups
+from grokbook.chapters.liu.training import Sizes, as_authors, of_sizes, toy_run, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import last, median
 from grokbook.models.toy import AdditionDecoder
@@ -27,53 +27,32 @@ section = Section("networks")
 Array = NDArray[np.float64]
 
 SIZES = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 54)
-BATCH = 45  # of 55 samples; larger training sets are seen in random batches of so many in the authors' code
 
-
-def _fractions(s: Settings, name: str, steps: int, sizes: list[int], batch: int | None) -> Experiment:
-    runs = [toy_run(AdditionTask(s.p, size), two_groups(), steps, seed) for size in sizes for seed in range(s.seeds)]
-    return Experiment(
-        f"liu/{name}",
-        tuple(dataclasses.replace(run, batch_size=batch) for run in runs),
-        Schedule(log=30),
-        ("rqi",),
-        snapshots=(-1,),
-        keep=("W_E",),
-    )
+_fractions = partial(of_sizes, optimizers={"": two_groups()}, schedule=Schedule(log=30), snapshots=(-1,))
 
 
 @section.experiment(quick={"steps": 600, "sizes": (20, 35, 50)})
 def fractions(s: Settings, *, steps: Steps = 5_000, sizes: Sizes = SIZES) -> Experiment:
     """Figs 3 and 10: accuracy and structure after training on more or less of the table, all of it at every step."""
-    return _fractions(s, "fractions", steps, sizes_of(s.p, sizes), None)
+    return _fractions(s, "fractions", sizes, steps)
 
 
 @section.experiment(quick={"steps": 600})
-def fractions_batched(s: Settings, *, steps: Steps = 5_000, sizes: Sizes = (50, 54)) -> Experiment:
+def fractions_batched(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Figs 3 and 10: the training sets above 45 samples in batches of 45, as in the authors' code."""
-    batch = sizes_of(s.p, (BATCH,))[0]
-    return _fractions(s, "fractions_batched", steps, [n for n in sizes_of(s.p, sizes) if n > batch], batch)
+    return _fractions(s, "fractions_batched", SIZES, steps, batched=True)
 
 
-FOUR_SYMBOLS = ((0, 2), (1, 1), (0, 3), (1, 2), (1, 3), (2, 2))
 FAST_DECODER, SLOW_DECODER = "decoder 1e-2, embeddings 1e-3", "decoder 1e-3, embeddings 1e-2"
 
 
 @section.experiment(quick={"steps": 600, "seeds": 4})
 def four_symbols(s: Settings, *, steps: Steps = 1_500, seeds: Seeds = 20) -> Experiment:
     """Fig. 12: which of the three equations among four symbols a fast and a slow decoder leave standing."""
-    task = AdditionTask.of_pairs(FOUR_SYMBOLS, 4)
-    return Experiment(
-        "liu/four_symbols",
-        tuple(
-            toy_run(task, two_groups(decoder, embedding=embedding), steps, seed, label)
-            for label, decoder, embedding in ((FAST_DECODER, 1e-2, 1e-3), (SLOW_DECODER, 1e-3, 1e-2))
-            for seed in range(seeds)
-        ),
-        Schedule(log=40),
-        snapshots=(-1,),
-        keep=("W_E",),
-    )
+    task = AdditionTask.of_pairs(((0, 2), (1, 1), (0, 3), (1, 2), (1, 3), (2, 2)), 4)
+    ways = {FAST_DECODER: two_groups(1e-2, embedding=1e-3), SLOW_DECODER: two_groups(1e-3, embedding=1e-2)}
+    runs = [toy_run(task, optimizer, steps, seed, label) for label, optimizer in ways.items() for seed in range(seeds)]
+    return Experiment("liu/four_symbols", tuple(runs), Schedule(log=40), snapshots=(-1,), keep=("W_E",))
 
 
 @section.experiment(quick={"seeds": 2, "shorten": 50})
@@ -97,38 +76,28 @@ def planes(s: Settings, *, seeds: Seeds = 8, shorten: Steps = 1) -> Experiment:
          two_groups(5e-4, 10.0, 3e-3), 8_000, "cross_entropy"),
     )  # fmt: skip
     runs = []
-    for label, task, settings, optimizer, steps, loss in rows:
+    for label, task, settings, optimizer, full, loss in rows:
         model = AdditionDecoder(p, 2, outputs=task.labels, activation="relu", **settings)
-        runs += [
-            Run(task, model, optimizer, max(1, steps // shorten), seed, loss, label=label) for seed in range(seeds)
-        ]
+        steps = max(1, full // shorten)
+        runs += [Run(task, model, optimizer, steps, seed, loss, label=label) for seed in range(seeds)]
     return Experiment("liu/planes", tuple(runs), Schedule(log=60), snapshots=(-1,), keep=("W_E", "decoder_map"))
-
-
-# ---------------------------------------------------------------------------------------- what is read off records
-
-
-def accuracy_on_all(record: xr.Dataset) -> Array:
-    """(run,) accuracy at the end on all samples, trained on or not."""
-    seen = record.train_size.values / (record.p.values * (record.p.values + 1) / 2)
-    return seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy")
 
 
 def allowed(record: xr.Dataset) -> xr.Dataset:
     """What every run ended with beside what its embeddings and its training set allow.
 
     Returns:
-        Dataset over run: ``size`` and ``fraction`` of the table trained on, ``accuracy`` on all samples, ``predicted``
-        from the embeddings (eqs. 12, 13), ``ideal_accuracy`` (eq. 17), ``rqi``, ``rqi_strict`` (delta 0.01) and
-        ``ideal_rqi`` (eq. 16).
+        Dataset over run: ``fraction`` of the table trained on, ``accuracy`` on all samples, ``predicted`` from the
+        embeddings (eqs 12, 13), ``ideal_accuracy`` (eq. 17), ``rqi``, ``rqi_strict`` (delta 0.01) and ``ideal_rqi``
+        (eq. 16).
     """
     p = int(record.p.values[0])
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
     sets = list(train_sets(record))
+    seen = record.train_size.values / (p * (p + 1) / 2)
     columns: dict[str, Any] = {
-        "size": record.train_size.values,
-        "fraction": record.train_size.values / (p * (p + 1) / 2),
-        "accuracy": accuracy_on_all(record),
+        "fraction": seen,
+        "accuracy": seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy"),
         "predicted": [theory.predicted_accuracy(own, pairs) for own, pairs in zip(embedding, sets, strict=True)],
         "ideal_accuracy": [theory.ideal_accuracy(pairs, p) for pairs in sets],
         "rqi": measures.representation_quality_index(embedding),
@@ -141,26 +110,7 @@ def allowed(record: xr.Dataset) -> xr.Dataset:
 @section.study
 def outcomes(fractions: xr.Dataset, fractions_batched: xr.Dataset) -> xr.Dataset:
     """`allowed` of the networks trained as the authors' were: sets above the batch size in batches."""
-    batched = allowed(fractions_batched)
-    small = np.flatnonzero(fractions.train_size.values < float(batched["size"].min()))
-    return xr.concat([allowed(fractions.isel(run=small)), batched], "run")
-
-
-def middle_gain(found: xr.Dataset) -> float:
-    """Mean accuracy over memorising at 25 to 35 of 55 samples."""
-    middle = (found.fraction > 0.44) & (found.fraction < 0.65)
-    return float((found.accuracy - found.fraction).values[middle].mean())
-
-
-def excess(found: xr.Dataset, name: str, high: bool) -> float:
-    """The most by which a network's index or accuracy exceeds the ideal one, from a share of 0.45 on or below it."""
-    own = (found.fraction.values >= 0.45) == high
-    return round(float((found[name] - found[f"ideal_{name}"]).values[own].max()), 6)  # accuracies are single-precision
-
-
-def share_above(found: xr.Dataset) -> float:
-    """The share of all networks that know more than an ideal one."""
-    return float((found.accuracy.values > found.ideal_accuracy.values + 1e-6).mean())
+    return as_authors(fractions, fractions_batched, allowed)
 
 
 #: E0 + E2 = 2 E1, E0 + E3 = E1 + E2 and E1 + E3 = 2 E2
@@ -173,97 +123,92 @@ def formed(record: xr.Dataset, label: str) -> NDArray[np.bool_]:
     return np.abs(embedding @ FOUR_EQUATIONS.T) <= 0.1
 
 
-def best_ring(record: xr.Dataset) -> tuple[int, Array]:
-    """Of the networks of Fig. 2 (d) the best on held-out samples, of equals the best ring; and all ring shares."""
-    own = select(record, label="d")
-    share = measures.ring_share(own.W_E.isel(snapshot=-1).values.astype(float)).share
-    return int(np.lexsort((share, last(own, "test_accuracy")))[-1]), share
-
-
-def of_best(record: xr.Dataset, split: str) -> float:
-    """An accuracy at the end of that network of Fig. 2 (d)."""
-    return float(last(select(record, label="d"), f"{split}_accuracy")[best_ring(record)[0]])
-
-
 def at_end(record: xr.Dataset, label: str, split: str) -> Array:
     """(run,) an accuracy at the end of the networks of one panel of Fig. 2."""
     return last(select(record, label=label), f"{split}_accuracy")
 
 
-class Mirrors(NamedTuple):
-    """Held-out ordered pairs of the networks of Fig. 2 (b), whose input is the same either way; all are (run,)."""
-
-    held: NDArray[np.int64]
-    mirrored: NDArray[np.int64]  #: how many of them are trained on the other way round
-    right: Array  #: how many of the others are answered correctly; nan where the training set is not wholly known
-    ideal: Array  #: the share of the others that an ideal model would know
+def best_ring(record: xr.Dataset) -> tuple[int, Array]:
+    """Of the networks of Fig. 2 (d) the best on held-out samples, of equals the best ring; and all ring shares."""
+    share = measures.ring_share(select(record, label="d").W_E.isel(snapshot=-1).values.astype(float)).share
+    return int(np.lexsort((share, at_end(record, "d", "test")))[-1]), share
 
 
-def mirrors(record: xr.Dataset) -> Mirrors:
-    """How many held-out pairs (i, j) have (j, i) in training, and how many of the others are right.
+def mirrors(record: xr.Dataset) -> xr.Dataset:
+    """Held-out ordered pairs of the networks of Fig. 2 (b), whose input is the same either way.
 
     The record keeps accuracies, not answers. But a mirrored pair has the input of a trained one, so that a network
     that knows its whole training set knows them all.
+
+    Returns:
+        Dataset over run: ``held`` pairs; how many are ``mirrored``, trained on the other way round; how many of the
+        others are ``right`` (nan where the training set is not wholly known); the share of these that is ``ideal``.
     """
-    own = select(record, label="b")
-    held, mirrored, ideal = [], [], []
-    for i, pairs in enumerate(train_sets(own)):
-        task = task_of(own.isel(run=i))
-        seen = np.zeros((task.p, task.p), bool)
+    own, p, rows = select(record, label="b"), int(record.p.values[0]), []
+    for pairs in train_sets(own):
+        seen = np.zeros((p, p), bool)
         seen[tuple(pairs.T)] = True
-        held.append(int((~seen).sum()))
-        mirrored.append(int((~seen & seen.T).sum()))
-        ideal.append(float(theory.ideal_accuracy(np.sort(pairs, -1), task.p, held_out=True)))
-    whole = last(own, "train_accuracy") > 1 - 1e-6
+        ideal = theory.ideal_accuracy(np.sort(pairs, -1), p, held_out=True)
+        rows.append(((~seen).sum(), (~seen & seen.T).sum(), float(ideal)))
+    held, mirrored, ideal = (np.array(column) for column in zip(*rows, strict=True))
     right = np.round(last(own, "test_accuracy") * held) - mirrored
-    return Mirrors(np.array(held), np.array(mirrored), np.where(whole, right, np.nan), np.array(ideal))
+    right = np.where(last(own, "train_accuracy") > 1 - 1e-6, right, np.nan)
+    columns = {"held": held, "mirrored": mirrored, "right": right, "ideal": ideal}
+    return xr.Dataset({name: ("run", column) for name, column in columns.items()})
 
 
-def new_pairs(record: xr.Dataset) -> float:
-    """The best share of pairs whose mirror image is held out too, over what an ideal model would know of them."""
-    pairs = mirrors(record)
-    return float(np.nanmax(pairs.right / np.maximum(pairs.held - pairs.mirrored, 1) / pairs.ideal))
+def _middle_gain(found: xr.Dataset) -> float:
+    """Mean accuracy over memorising at 25 to 35 of 55 samples."""
+    middle = (found.fraction > 0.44) & (found.fraction < 0.65)
+    return float((found.accuracy - found.fraction).values[middle].mean())
 
-
-# ---------------------------------------------------------------------------------------------------------- claims
 
 section.claim(
     "fig3",
     "Fig. 3",
     "The accuracy of a network is what its embeddings allow.",
-    Part(
-        "correlation of accuracy and prediction",
-        lambda found: np.corrcoef(found.accuracy, found.predicted)[0, 1],
-        at_least(0.97),
-    ),
+    Part("correlation of accuracy and prediction",
+        lambda found: np.corrcoef(found.accuracy, found.predicted)[0, 1], at_least(0.97)),
     Part("mean difference", lambda found: np.abs(found.accuracy - found.predicted).mean(), at_most(0.05)),
     Part("networks", lambda found: found.sizes["run"], at_least(30)),
     Part("least accuracy less the share trained on", lambda found: (found.accuracy - found.fraction).min(),
         at_least(-0.06)),
     Part("mean accuracy at 45 of 55 samples",
         lambda found: found.accuracy.values[np.isclose(found.fraction, 45 / 55, atol=0.01)].mean(), at_least(0.9)),
-    Part("mean gain over memorising at 25 to 35 samples", middle_gain, at_least(0.05)),
+    Part("mean gain over memorising at 25 to 35 samples", _middle_gain, at_least(0.05)),
     on="outcomes",
     paper="correlation 0.996, mean difference 0.019 (33 networks, released)",
 )  # fmt: skip
 
+
+def _excess(words: str, name: str, most: float, high: bool) -> Part:
+    """The most by which a network's index or accuracy exceeds the ideal one, from a share of 0.45 on or below it."""
+
+    def excess(found: xr.Dataset) -> float:
+        above = (found[name] - found[f"ideal_{name}"]).values[(found.fraction.values >= 0.45) == high]
+        return round(float(above.max()), 6)  # accuracies are single-precision
+
+    return Part(words, excess, at_most(most))
+
+
 BOUNDED = (
-    Part("largest accuracy above the ideal one, from r = 0.45 on",
-        lambda found: excess(found, "accuracy", True), at_most(0.02)),
-    Part("largest index above, from r = 0.45 on", lambda found: excess(found, "rqi", True), at_most(0.05)),
-    Part("largest accuracy above, below r = 0.45", lambda found: excess(found, "accuracy", False), at_most(0.2)),
-    Part("largest index above, below r = 0.45", lambda found: excess(found, "rqi", False), at_most(0.2)),
-)  # fmt: skip
+    _excess("largest accuracy above the ideal one, from r = 0.45 on", "accuracy", 0.02, True),
+    _excess("largest index above, from r = 0.45 on", "rqi", 0.05, True),
+    _excess("largest accuracy above, below r = 0.45", "accuracy", 0.2, False),
+    _excess("largest index above, below r = 0.45", "rqi", 0.2, False),
+)
 section.claim(
     "fig10-real",
     "Fig. 10c, f",
     "Real models stay at or below the ideal ones, but for very rare lucky ones.",
     *BOUNDED,
-    Part("networks above in accuracy", share_above, at_most(0.05), percent),
+    Part("networks above in accuracy", lambda found: (found.accuracy > found.ideal_accuracy + 1e-6).mean(),
+        at_most(0.05), percent),
     on="outcomes",
     paper="“very rare”",
     earlier=BOUNDED,
-)
+)  # fmt: skip
+
 
 section.claim(
     "fig12",
@@ -272,16 +217,28 @@ section.claim(
     Part("mean number of equations, slow decoder less fast one",
         lambda record: formed(record, SLOW_DECODER).sum(1).mean() - formed(record, FAST_DECODER).sum(1).mean(),
         at_least(1)),
-    Part("all three hold, slow decoder", lambda record: formed(record, SLOW_DECODER).all(1).mean(), at_least(0.5),
-        percent),
-    Part("all three hold, fast decoder", lambda record: formed(record, FAST_DECODER).all(1).mean(), at_most(0.25),
-        percent),
+    Part("all three hold, slow decoder",
+        lambda record: formed(record, SLOW_DECODER).all(1).mean(), at_least(0.5), percent),
+    Part("all three hold, fast decoder",
+        lambda record: formed(record, FAST_DECODER).all(1).mean(), at_most(0.25), percent),
     Part("networks with exactly two, which imply the third",
         lambda record: sum((formed(record, one).sum(1) == 2).sum() for one in (FAST_DECODER, SLOW_DECODER)),
         at_most(2)),
     on="four_symbols",
     forecast="0.55 and 2.60 equations; all three in 16 of 20 with the slow decoder",
 )  # fmt: skip
+
+
+def _best_new(record: xr.Dataset) -> float:
+    """The best share of pairs whose mirror image is held out too, over what an ideal model would know of them."""
+    pairs = mirrors(record)
+    return float(np.nanmax(pairs.right / np.maximum(pairs.held - pairs.mirrored, 1) / pairs.ideal))
+
+
+def _of_best(record: xr.Dataset, split: str) -> float:
+    """An accuracy at the end of the network that Fig. 2 (d) shows."""
+    return float(at_end(record, "d", split)[best_ring(record)[0]])
+
 
 section.claim(
     "fig2",
@@ -292,9 +249,9 @@ section.claim(
     Part("(c) training accuracy", lambda record: median(at_end(record, "c", "train")), at_least(0.99)),
     Part("(c) held-out accuracy", lambda record: median(at_end(record, "c", "test")), at_most(0.3)),
     Part("(b) best held-out accuracy", lambda record: at_end(record, "b", "test").max(), at_least(0.8)),
-    Part("(b) best on pairs without a mirror image in training, over an ideal model's", new_pairs, at_least(0.8)),
-    Part("(d) the best network's training accuracy", lambda record: of_best(record, "train"), at_least(0.98)),
-    Part("(d) its held-out accuracy", lambda record: of_best(record, "test"), at_least(0.6)),
+    Part("(b) best on pairs without a mirror image in training, over an ideal model's", _best_new, at_least(0.8)),
+    Part("(d) the best network's training accuracy", lambda record: _of_best(record, "train"), at_least(0.98)),
+    Part("(d) its held-out accuracy", lambda record: _of_best(record, "test"), at_least(0.6)),
     Part("(d) its ring share", lambda record: best_ring(record)[1][best_ring(record)[0]], at_least(0.9)),
     Part("(d) smallest ring share", lambda record: best_ring(record)[1].min(), below(0.6)),
     on="planes",

@@ -1,11 +1,14 @@
-"""Figs 16, 9, 11 and 4 (a): what one parallelogram implies about the next, without any training."""
+"""Fig. 4 (a): what a training set implies about all other sums, without any training."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
 from grokbook.claims import Part, at_least, at_most, below, between
@@ -14,38 +17,30 @@ from grokbook.words import percent
 section = Section("parallelograms")
 Array = NDArray[np.float64]
 
-#: The training sets of Fig. 9 for six symbols, each with the samples of the one before.
-STAGES = (
-    ((0, 4), (1, 3), (1, 5), (2, 4)),
-    ((0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1)),
-    ((0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (3, 3)),
-)
-FIRST = 28  # the draw of the planar representations of Fig. 9, chosen so that no points lie on top of each other
-
-
-@section.study
-def deduction(s: Settings) -> xr.Dataset:
-    """Fig. 16, eqs 30 and 31: with matrices, what two relations leave open a third one settles.
-
-    Returns:
-        Dataset over draw: ``two`` = ||E_f E_a - E_e E_b|| / ||E_f E_a|| given the two relations of eq. 30, and
-        ``three`` = the same of E_a E_h and E_b E_g given eq. 31 too, with random invertible 3 x 3 matrices.
-    """
-    generator = np.random.default_rng(0)
-    b, c, d, f, h = generator.normal(size=(5, max(20, s.draws // 5), 3, 3))
-    a, e = b @ c @ np.linalg.inv(d), f @ c @ np.linalg.inv(d)
-    g = np.linalg.inv(f) @ e @ h
-
-    def apart(one: Array, other: Array) -> Array:
-        return np.linalg.norm(one - other, axis=(-2, -1)) / np.linalg.norm(one, axis=(-2, -1))
-
-    return xr.Dataset({"two": ("draw", apart(f @ a, e @ b)), "three": ("draw", apart(a @ h, b @ g))})
-
 
 @section.study
 def ideal(s: Settings) -> xr.Dataset:
-    """Figs 4 (a), 5 (a) and 10: what random training sets of every size imply (`theory.ideal_study`)."""
-    return theory.ideal_study(s.p, range(1, s.p * (s.p + 1) // 2 + 1), s.draws)
+    """Figs 4 (a), 5 (a) and 10: what random training sets of every size imply."""
+    return of_random_sets(s.p, range(1, s.p * (s.p + 1) // 2 + 1), s.draws)
+
+
+def of_random_sets(p: int, sizes: Sequence[int], draws: int) -> xr.Dataset:
+    """What random training sets imply.
+
+    Returns:
+        Dataset with dims (size, draw): ``nullity``, ``rate`` (the third eigenvalue of A^T A), ``parallelograms``
+        (|P0(D)|), ``ideal_rqi``, ``ideal_accuracy``.
+    """
+    couples, rows = measures.sums_of(p).couples, []
+    for size in sizes:
+        sets = theory.random_training_sets(p, size, draws, generator=np.random.default_rng([0, p, size]))
+        held = theory.which_held(sets, p)
+        values, implied = theory.rates(held, p), theory.implied(held, p)
+        accuracy = theory.share_reached(held, implied, couples)
+        rows.append(((values == 0).sum(-1), values[:, 2], held[:, couples].all(-1).sum(-1), implied.mean(-1), accuracy))
+    names = ("nullity", "rate", "parallelograms", "ideal_rqi", "ideal_accuracy")
+    variables = {name: (("size", "draw"), np.stack(columns)) for name, *columns in zip(names, *rows, strict=True)}
+    return xr.Dataset(variables, {"size": list(sizes)}, {"p": p, "samples": p * (p + 1) // 2})
 
 
 @section.study
@@ -67,7 +62,6 @@ def half(study: xr.Dataset) -> float:
 
 
 def _largest_fall(study: xr.Dataset) -> float:
-    """From one size to the next, in standard errors."""
     found, draws = line(study)[1], study.sizes["draw"]
     noise = np.sqrt((found * (1 - found))[:-1] / draws + (found * (1 - found))[1:] / draws)
     return float((-np.diff(found) / np.maximum(noise, 1e-12)).max())
@@ -96,13 +90,19 @@ section.claim(
 )  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------- beyond the paper
-
-
 @section.study
 def transition(s: Settings) -> xr.Dataset:
-    """The critical share of data for several numbers of symbols (`theory.transition_study`)."""
-    return theory.transition_study(sorted({4, 6, 8, 10, 15, 20, 30, 40, 50, s.p}), max(20, s.draws // 5))
+    """The critical share of data for several numbers of symbols.
+
+    Returns:
+        Dataset over p: ``fraction``, the median critical size of random orders as a share of all samples, and
+        ``width``, its interquartile range.
+    """
+    ps, count = sorted({4, 6, 8, 10, 15, 20, 30, 40, 50, s.p}), max(20, s.draws // 5)
+    sizes = [theory.critical_sizes(p, count, generator=np.random.default_rng([0, p])) for p in ps]
+    shares = np.stack(sizes).T / [p * (p + 1) // 2 for p in ps]
+    low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)
+    return xr.Dataset({"fraction": ("p", middle), "width": ("p", high - low)}, {"p": ps})
 
 
 def fall_with_p(study: xr.Dataset) -> float:

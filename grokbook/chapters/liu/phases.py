@@ -1,45 +1,33 @@
-"""Fig. 6: the four phases, on the published splits cell by cell and on others."""
+"""Figs 6 and 13 to 15: the four phases, on the published splits cell by cell and on others, and three more knobs."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from grokbook.chapter import Section
-from grokbook.chapters.liu import Settings
-from grokbook.chapters.liu.maps import (
-    GRID,
-    Array,
-    Diagram,
-    contacts,
-    diagram,
-    outlying,
-    same_phase,
-    same_times,
-    steps_up,
-)
-from grokbook.chapters.liu.theory.phases import (
-    COMPREHENSION,
-    CONFUSION,
-    GROKKING,
-    MEMORISATION,
-    PHASES,
-)
-from grokbook.chapters.liu.training import BOTH_REACHED, every, solvable_seeds, toy_run, two_groups
+from grokbook.chapters.liu import Settings, maps
+from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GROKKING, MEMORISATION, Array, Diagram, phase_name
+from grokbook.chapters.liu.training import BOTH_REACHED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, exactly, near
+from grokbook.curves import median
 from grokbook.models.toy import ProductDecoder
-from grokbook.settings import whole
 from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.records import conditions
 from grokbook.words import number, percent
 
 section = Section("phases")
 
-PUBLISHED_SEED = {"regression": 58, "classification": 6, "group": 0}
+PUBLISHED_SEED = {"rates": 58, "regression": 58, "classification": 6, "group": 0}
 RATES_A = tuple(float(10**e) for e in np.linspace(-5, -2, 13))
 RATES = tuple(float(10**e) for e in np.linspace(-5, -2, 16))
 DECAYS = {
@@ -47,9 +35,6 @@ DECAYS = {
     "classification": tuple(map(float, range(0, 21, 2))),
     "group": (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0),
 }
-# The published cross-entropy is averaged over the classes too. Dividing a loss by 19 changes nothing under Adam but
-# the size of eps.
-CLASS_MEAN_EPS = 1e-8
 #: experiment -> (panel, what is on the y axis)
 PANELS = {
     "phases_rates": ("rates", "W_E_lr"),
@@ -58,7 +43,6 @@ PANELS = {
     "phases_group": ("group", "weight_decay"),
 }
 COARSE: list[dict[str, Any]] = [{"coarseness": 2}, {"steps": 10_000, "coarseness": 2}]
-Samples = Annotated[int, whole(1, 35)]
 
 
 def phase_map(name: str, runs: Sequence[Run]) -> Experiment:
@@ -67,106 +51,55 @@ def phase_map(name: str, runs: Sequence[Run]) -> Experiment:
 
 
 def eps_of(task: AdditionTask) -> float:
-    """Adam's eps that stands for the published loss of a task."""
-    return 1e-8 if task.target_size else CLASS_MEAN_EPS * task.labels
+    """Adam's eps that stands for the published loss: the cross-entropy of it is averaged over the classes too."""
+    return 1e-8 if task.target_size else 1e-8 * task.labels
 
 
-def _rate_runs(s: Settings, task: AdditionTask, seeds: Sequence[int], **model: Any) -> list[Run]:
-    """Embedding rate against decoder rate."""
-    rates = every(RATES_A, s.coarseness)
-    return [
-        toy_run(task, two_groups(decoder, 0.0, embedding, eps=eps_of(task)), s.steps, seed, **model)
-        for embedding in rates
-        for decoder in rates
-        for seed in seeds
-    ]
-
-
-def _decay_runs(s: Settings, kind: str, *, splits: bool = False) -> list[Run]:
-    """Decoder rate against decoder decay, on the published split or on several."""
-    target_size = 30 if kind == "regression" else 0
-    task = AdditionTask(s.p, s.train_size, target_size, recipe="trainer" if splits else "diagram")
+def _addition_runs(s: Settings, kind: str, splits: bool) -> list[Run]:
+    """On the published split, or on several that determine every held-out answer."""
+    target_size = 0 if kind == "classification" else 30
+    order: Any = {} if splits else {"recipe": "diagram"}  # of random draws, behind the published step counts
+    task = AdditionTask(s.p, s.train_size, target_size, **order)
+    if kind == "rates":
+        rates = RATES_A[:: s.coarseness]
+        optimizers = [two_groups(rate, 0.0, embedding, eps=eps_of(task)) for embedding in rates for rate in rates]
+    else:
+        cells = [(rate, decay) for decay in DECAYS[kind][:: s.coarseness] for rate in RATES[:: s.coarseness]]
+        optimizers = [two_groups(rate, decay, eps=eps_of(task)) for rate, decay in cells]
     chosen = solvable_seeds(s.p, s.train_size, s.split_seeds, target_size) if splits else (PUBLISHED_SEED[kind],)
-    return [
-        toy_run(task, two_groups(rate, decay, eps=eps_of(task)), s.steps, seed, **({} if splits else DIAGRAM))
-        for decay in every(DECAYS[kind], s.coarseness)
-        for rate in every(RATES, s.coarseness)
-        for seed in chosen
-    ]
+    return [toy_run(task, optimizer, s.steps, seed, **order) for optimizer in optimizers for seed in chosen]
 
 
-DIAGRAM = {"recipe": "diagram"}  # the order of random draws behind the published step counts
-
-
-def _group_runs(s: Settings, train_size: int, seeds: Sequence[int]) -> list[Run]:
+def _group_runs(s: Settings, splits: bool) -> list[Run]:
     """As behind the published diagram, whose step counts tell: no shrinkage, and matrices that start ten times larger
-    than in the code that was released with it."""
-    task = GroupTask("S3", train_size, recipe="diagram")
+    than in the code that was released with it. No algebra chooses the splits: they are the next seeds."""
+    task = GroupTask("S3", 24, recipe="diagram")
     model = ProductDecoder(task.labels, init_scale=1.0, shrinkage=0.0, recipe="diagram")
-    return [
-        Run(task, model, two_groups(rate, decay), s.steps, seed)
-        for decay in every(DECAYS["group"], s.coarseness)
-        for rate in every(RATES, s.coarseness)
-        for seed in seeds
-    ]
+    chosen = range(1, 1 + s.split_seeds) if splits else (PUBLISHED_SEED["group"],)
+    cells = product(DECAYS["group"][:: s.coarseness], RATES[:: s.coarseness], chosen)
+    return [Run(task, model, two_groups(rate, decay), s.steps, seed) for decay, rate, seed in cells]
 
 
-@section.experiment(smaller=COARSE[1:])
-def phases_rates(s: Settings) -> Experiment:
-    """Fig. 6 (a): embedding against decoder learning rate, on the published split. Every cell a run."""
-    task = AdditionTask(s.p, s.train_size, 30, recipe="diagram")
-    return phase_map("phases_rates", _rate_runs(s, task, (PUBLISHED_SEED["regression"],), **DIAGRAM))
+def _enter(letter: str, kind: str, splits: bool) -> None:
+    """Enter one diagram of Fig. 6 as an experiment, ``phases_rates`` for one, and ``phases_rates_splits``."""
+
+    def make(s: Settings) -> Experiment:
+        runs = _group_runs(s, splits) if kind == "group" else _addition_runs(s, kind, splits)
+        return phase_map(make.__name__, runs)
+
+    make.__name__ = f"phases_{kind}{'_splits' * splits}"
+    make.__doc__ = f"Fig. 6 ({letter}), {'over several splits' if splits else 'on the published split'}."
+    section.experiment(smaller=COARSE if splits else COARSE[1:])(make)
 
 
-@section.experiment(smaller=COARSE[1:])
-def phases_regression(s: Settings) -> Experiment:
-    """Fig. 6 (b): decoder learning rate against weight decay, on the published split."""
-    return phase_map("phases_regression", _decay_runs(s, "regression"))
-
-
-@section.experiment(smaller=COARSE[1:])
-def phases_classification(s: Settings) -> Experiment:
-    """Fig. 6 (c): the same for classification."""
-    return phase_map("phases_classification", _decay_runs(s, "classification"))
-
-
-@section.experiment(smaller=COARSE[1:])
-def phases_group(s: Settings, *, group_train_size: Samples = 24) -> Experiment:
-    """Fig. 6 (d): the same for the permutation group S3, on the published split."""
-    return phase_map("phases_group", _group_runs(s, group_train_size, (PUBLISHED_SEED["group"],)))
-
-
-@section.experiment(smaller=COARSE)
-def phases_rates_splits(s: Settings) -> Experiment:
-    """Fig. 6 (a) over several splits that determine every held-out answer."""
-    task = AdditionTask(s.p, s.train_size)
-    return phase_map("phases_rates_splits", _rate_runs(s, task, solvable_seeds(s.p, s.train_size, s.split_seeds)))
-
-
-@section.experiment(smaller=COARSE)
-def phases_regression_splits(s: Settings) -> Experiment:
-    """Fig. 6 (b) over several splits that determine every held-out answer."""
-    return phase_map("phases_regression_splits", _decay_runs(s, "regression", splits=True))
-
-
-@section.experiment(smaller=COARSE)
-def phases_classification_splits(s: Settings) -> Experiment:
-    """Fig. 6 (c) over several splits that determine every held-out answer."""
-    return phase_map("phases_classification_splits", _decay_runs(s, "classification", splits=True))
-
-
-@section.experiment(smaller=COARSE)
-def phases_group_splits(s: Settings, *, group_train_size: Samples = 24) -> Experiment:
-    """Fig. 6 (d) over several splits: the next seeds, since no algebra chooses."""
-    return phase_map("phases_group_splits", _group_runs(s, group_train_size, range(1, 1 + s.split_seeds)))
-
-
-# --------------------------------------------------------------------------------------- what is read off the diagrams
+for _splits in (False, True):
+    for _letter, (_kind, _) in zip("abcd", PANELS.values(), strict=True):
+        _enter(_letter, _kind, _splits)
 
 
 def panel(record: xr.Dataset, name: str) -> Diagram:
     """One panel of Fig. 6, or of the same over several splits."""
-    return diagram(record, PANELS[name.removesuffix("_splits")][1])
+    return maps.diagram(record, PANELS[name.removesuffix("_splits")][1])
 
 
 def comparable(record: xr.Dataset) -> bool:
@@ -178,57 +111,41 @@ def comparable(record: xr.Dataset) -> bool:
 
 def as_published(record: xr.Dataset, name: str) -> float:
     """Share of cells with the published phase; nan for another table."""
-    return float(same_phase(panel(record, name), PANELS[name][0]).mean()) if comparable(record) else np.nan
+    return float(maps.same_phase(panel(record, name), PANELS[name][0]).mean()) if comparable(record) else np.nan
 
 
-def on_time(record: xr.Dataset, name: str, *, outliers: bool = True) -> float:
-    """Share of the published generalising cells whose two times are ours, with or without those cells that do not fit
-    their neighbours (see ``outlying``); nan for another table."""
-    found = panel(record, name)
-    agree = same_times(found, PANELS[name][0])
-    if not outliers:
-        agree = np.where(outlying(found, PANELS[name][0]), np.nan, agree)
-    return float(np.nanmean(agree)) if comparable(record) else np.nan
+def on_time(record: xr.Dataset, *, outliers: bool = True) -> float:
+    """Share of the published generalising cells of Fig. 6 (b) whose two times are ours, with or without those that do
+    not fit their neighbours (see ``outlying``); nan for another table."""
+    found = panel(record, "phases_regression")
+    agree = maps.same_times(found, "regression")
+    counted = outliers | ~maps.outlying(found, "regression")
+    return float(np.nanmean(agree[counted])) if comparable(record) else np.nan
 
 
-def boundary(found: Diagram) -> dict[str, float]:
+def boundary(found: Diagram) -> tuple[float, float]:
     """Between what generalises and what does not, in a diagram of the embeddings' rate over the decoder's.
 
     Returns:
-        ``inside``: share of the decoder rates that have a boundary with it at 1 to 20 times their own rate; ``slope``
-        of its logarithm; ``below``: cells that generalise at a third of the rate or less; ``confused``: in confusion.
+        The share of the decoder rates that have a boundary with it at 1 to 20 times their own rate, and the slope of
+        its logarithm; nan for less than two such rates.
     """
     good = found.generalises
     columns = np.flatnonzero(good.any(0) & ~good.all(0))
-    edge = np.array([found.y[good[:, c]].min() for c in columns])
-    ratio = edge / found.x[columns]
-    return {
-        "inside": float(((ratio >= 1 - 1e-9) & (ratio <= 20)).mean()) if len(columns) else np.nan,
-        "slope": float(np.polyfit(np.log(found.x[columns]), np.log(edge), 1)[0]) if len(columns) > 1 else np.nan,
-        "below": int(good[found.y[:, None] / found.x[None, :] <= 1 / 3].sum()),
-        "confused": int((found.phases == CONFUSION).sum()),
-    }
+    if len(columns) < 2:
+        return np.nan, np.nan
+    rate, edge = found.x[columns], np.array([found.y[good[:, c]].min() for c in columns])
+    inside = (edge / rate >= 1 - 1e-9) & (edge / rate <= 20)
+    return float(inside.mean()), float(np.polyfit(np.log(rate), np.log(edge), 1)[0])
+
+
+SWEEPS = tuple(PANELS)[1:]
 
 
 def touching(*records: xr.Dataset, axis: int) -> Array:
     """(panel,) how often comprehension and memorisation are neighbours along an axis in (b), (c) and (d)."""
-    names = list(PANELS)[1:]
-    return np.array([contacts(panel(one, name).phases, axis) for one, name in zip(records, names, strict=True)])
-
-
-def held_back(record: xr.Dataset, name: str) -> tuple[int, int]:
-    """Where two neighbouring decays both let a rate generalise: how often more decay takes longer, and of how many."""
-    t = panel(record, name).t_val[..., 0]
-    both = np.isfinite(t[1:]) & np.isfinite(t[:-1])
-    return int((t[1:] > t[:-1])[both].sum()), int(both.sum())
-
-
-def phase_name(code: float) -> str:
-    """A phase's name from its code."""
-    return PHASES[int(code)]
-
-
-# --------------------------------------------------------------------------------------------------------------- claims
+    found = (panel(one, name) for one, name in zip(records, SWEEPS, strict=True))
+    return np.array([maps.contacts(one.phases, axis) for one in found])
 
 
 def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound,
@@ -238,24 +155,24 @@ def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound
 
 
 def _cells(name: str, least: float) -> Part:
-    words = f"cells with the published phase, waits known to {GRID} steps"
-    return Part(words, lambda record: as_published(record, name), at_least(least), percent, on=(name,))
+    words = f"cells with the published phase, waits known to {maps.GRID} steps"
+    return Part(words, partial(as_published, name=name), at_least(least), percent, on=(name,))
 
 
 def _occurring(name: str) -> Part:
-    return _part(name, "phases that occur, of four", lambda one: len({*one.phases.ravel()} & set(range(4))), exactly(4))
+    return _part(name, "phases that occur, of four", lambda found: found.occurring, exactly(4))
 
 
 def _edge(name: str) -> tuple[Part, ...]:
-    def part(words: str, key: str, bound: Bound, show: Callable[[float], str] = number) -> Part:
-        return _part(name, words, lambda found: boundary(found)[key], bound, show)
-
+    part = partial(_part, name)
     return (
-        part("decoder rates with a boundary at 1 to 20 times them", "inside", at_least(0.8), percent),
-        part("slope of the boundary, on logarithmic axes", "slope", near(1, 0.25)),
-        part("cells that generalise at a third of the decoder's rate or less", "below", exactly(0)),
-        part("cells in confusion", "confused", exactly(0)),
-    )
+        part("decoder rates with a boundary at 1 to 20 times them", lambda found: boundary(found)[0], at_least(0.8),
+             percent),
+        part("slope of the boundary, on logarithmic axes", lambda found: boundary(found)[1], near(1, 0.25)),
+        part("cells that generalise at a third of the decoder's rate or less",
+             lambda found: found.generalises[found.y[:, None] / found.x <= 1 / 3].sum(), exactly(0)),
+        part("cells in confusion", lambda found: (found.phases == CONFUSION).sum(), exactly(0)),
+    )  # fmt: skip
 
 
 section.claim(
@@ -276,27 +193,22 @@ section.claim(
 )
 
 
-def _times(words: str, **how: Any) -> Part:
-    measure = partial(on_time, name="phases_regression", **how)
-    return Part(words, measure, at_least(0.9), percent, on=("phases_regression",))
-
-
 section.claim(
     "fig6b",
     "Fig. 6b",
     "Regression has the four phases: cell by cell, those that are published.",
     _cells("phases_regression", 0.9),
-    _times("times as published, to 1 % or 10 steps"),
-    _times("without decays 2, 5 and 8 at the rate 1e-5", outliers=False),
+    Part("times as published, to 1 % or 10 steps", on_time, at_least(0.9), percent),
+    Part("without decays 2, 5 and 8 at the rate 1e-5", partial(on_time, outliers=False), at_least(0.9), percent),
+    on="phases_regression",
     paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion",
 )
 
 
 def _up(other: int) -> Callable[[Diagram], int]:
-    return lambda found: steps_up(found.phases, COMPREHENSION, other)
+    return lambda found: maps.steps_up(found.phases, COMPREHENSION, other)
 
 
-SWEEPS = tuple(PANELS)[1:]
 section.claim(
     "fig6b-order",
     "Fig. 6b to d, section 4",
@@ -378,3 +290,120 @@ section.claim(
           exactly(COMPREHENSION), phase_name),
     paper="73 cells of comprehension, 31 of grokking, 62 of memorisation, 10 of confusion",
 )  # fmt: skip
+
+
+# Figs 13 to 15: the decoder's rate against batch size, initial size and weight decay of the embeddings. The paper does
+# not say which values it tried.
+KNOB_RATES = tuple(float(10**e) for e in np.linspace(-4, -2, 9))
+
+
+def _enter_knob(figure: int, name: str, values: Sequence[float]) -> None:
+    """Enter the decoder's rate against one other setting as an experiment, on several splits of two tasks."""
+
+    def make(s: Settings) -> Experiment:
+        runs: list[Run] = []
+        for kind, target_size in (("regression", 30), ("classification", 0)):
+            task = AdditionTask(s.p, s.train_size, target_size)
+            seeds = solvable_seeds(s.p, s.train_size, s.split_seeds, target_size)
+            for value, rate, seed in product(values[:: s.coarseness], KNOB_RATES[:: s.coarseness], seeds):
+                optimizer = two_groups(rate, embedding_decay=value if name == "decay" else 0.0, eps=eps_of(task))
+                scale = value if name == "scale" else 1.0
+                run = toy_run(task, optimizer, s.steps, seed, kind, init_scale=scale)
+                batch = int(value) if name == "batch" and value < s.train_size else None
+                runs.append(dataclasses.replace(run, batch_size=batch))
+        return phase_map(make.__name__, runs)
+
+    make.__name__, make.__doc__ = f"phases_{name}", f"Fig. {figure}: decoder learning rate against {name}."
+    section.experiment(smaller=COARSE)(make)
+
+
+_enter_knob(13, "batch", (45, 25, 15, 9, 5, 3))
+_enter_knob(14, "scale", (0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
+_enter_knob(15, "decay", (0.0, 0.1, 0.3, 1.0, 3.0, 10.0))
+
+
+def batch_sizes(record: xr.Dataset) -> Array:
+    """(run,) samples a step, from the recipe; a full batch is the whole training set."""
+    sizes = [run["batch_size"] for run in json.loads(record.attrs["recipe"])["runs"]]
+    return np.where([one is None for one in sizes], record.train_size, [one or 0 for one in sizes]).astype(float)
+
+
+def good(record: xr.Dataset) -> NDArray[np.bool_]:
+    """(run,) whether a network generalises."""
+    return np.isfinite(record.reached_test_accuracy.values)
+
+
+def generalising(record: xr.Dataset, label: str, values: Array) -> tuple[Array, Array]:
+    """The values of a setting, (run,), that occur with a label, and the share of its networks that generalise."""
+    own = record.label.values == label
+    at = np.unique(values[own])
+    return at, np.array([good(record)[own & (values == one)].mean() for one in at])
+
+
+def _small(sizes: Array) -> float:
+    """The batch that is compared with the full one: 5, or the next smaller, or else the smallest."""
+    return float(sizes[sizes <= 5].max(initial=sizes.min()))
+
+
+def slower(record: xr.Dataset) -> float:
+    """Of the regression, median t_train at a batch of 5 over that at the full one, at rates up to 3.2e-4."""
+    sizes, t = batch_sizes(record), record.reached_train_accuracy.fillna(np.inf).values
+    own = (record.label.values == "regression") & (record.lr.values <= 3.3e-4)
+    slow, fast = (float(median(t[own & (sizes == size)])) for size in (_small(sizes), sizes.max()))
+    return slow / fast if np.isfinite(fast) else np.nan
+
+
+def fewer(record: xr.Dataset) -> float:
+    """How much smaller the share of the regression that generalises is at a batch of 5 than at the full one."""
+    at, share = generalising(record, "regression", batch_sizes(record))
+    return float(share[-1] - share[at == _small(at)][0])
+
+
+section.claim(
+    "fig13",
+    "Fig. 13",
+    "Smaller batches seem harmful.",
+    Part("t_train at batch 5 (or less) / at the full one, rates up to 3.2e-4", slower, at_least(2)),
+    Part("generalise at the full batch, less at the small one", fewer, above(0), percent),
+    on="phases_batch",
+)
+
+
+def _gain(label: str) -> Part:
+    def gain(record: xr.Dataset) -> float:
+        own = (np.abs(np.log10(record.lr.values) + 3) < 0.3) & (record.label.values == label)
+        small, large = own & (record.init_scale.values <= 0.31), own & (record.init_scale.values >= 2.9)
+        return float(good(record)[small].mean() - good(record)[large].mean()) if small.any() and large.any() else np.nan
+
+    words = f"{label}, rates near 1e-3: generalise at sizes up to 0.3, less from 3 on"
+    return Part(words, gain, at_least(0.6), percent)
+
+
+section.claim(
+    "fig14",
+    "Fig. 14",
+    "Small initial embeddings help generalisation.",
+    _gain("regression"),
+    _gain("classification"),
+    on="phases_scale",
+)
+
+
+def changed(record: xr.Dataset) -> float:
+    """Share of cells whose phase differs between no decay of the embeddings and a decay of 1 or the next larger."""
+    rows = []
+    for _, own in conditions(record):
+        found = maps.diagram(own, "W_E_weight_decay")
+        if found.y[-1] < 1 - 1e-9:
+            return np.nan
+        rows.append(found.phases[0] != found.phases[np.flatnonzero(found.y >= 1 - 1e-9)[0]])
+    return float(np.mean(rows))
+
+
+section.claim(
+    "fig15",
+    "Fig. 15",
+    "Weight decay of the embeddings hardly matters.",
+    Part("cells that change from decay 0 to 1 (or more)", changed, at_most(0.3), percent),
+    on="phases_decay",
+)

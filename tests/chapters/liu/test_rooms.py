@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.liu import CHAPTER, Settings, beyond, effective, networks, theory, training
+from grokbook.chapters.liu import CHAPTER, Settings, effective, networks, theory, training
 from grokbook.tasks import AdditionTask
 from grokbook.train import engine
 from grokbook.train.experiment import Schedule
@@ -95,11 +95,3 @@ def test_times_that_do_not_depend_on_the_prediction_have_no_rank_correlation():
     by_size = arrivals(10_000 / sizes + generator.random(len(sizes)))  # nearly only the number of samples matters
     assert effective.rank_correlation(by_size, effective.USUAL) > 0.4
     assert abs(effective.rank_correlation_within(by_size, effective.USUAL)) < 0.2
-
-
-def test_a_readout_finds_a_line_in_enough_dimensions_of_noise():
-    study = beyond.useless_dimensions(Settings(p=6, train_size=17, draws=1000)).mean("draw")
-    assert study.rqi.sel(dimension=1) == 1 and study.rqi.sel(dimension=3) < 0.2
-    assert (
-        study.readout.sel(dimension=3) == 1 and study.noise.sel(dimension=2) < 0.3 and study.noise.sel(dimension=6) == 1
-    )

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from grokbook import measures
-from grokbook.chapters.liu import theory
+from grokbook.chapters.liu import networks, theory
+from grokbook.chapters.liu.groups import predicted_accuracy
+from grokbook.chapters.liu.parallelograms import of_random_sets
 from grokbook.tasks import group_table
 from tests.permutations import permutation_matrices
 
@@ -47,6 +49,19 @@ def slow_equations(rows, p):
         row[m] -= 1
         row[n] -= 1
     return matrix
+
+
+def implied_by(pairs, p):
+    return theory.implied(theory.which_held(pairs, p), p)
+
+
+def rates(pairs, p):
+    return theory.rates(theory.which_held(pairs, p), p)
+
+
+def conserved(R):
+    """Eq. 6: the sum of embeddings (..., p, d) and that of their squares."""
+    return R.sum(-2), np.square(R).sum((-2, -1))
 
 
 def exact_rank(rows, p):
@@ -108,37 +123,17 @@ def test_order_in_a_pair_and_repeats_do_not_matter():
     assert theory.nullity(untidy, 6) == 4 and theory.ideal_accuracy(untidy, 6) == 4 / 21
 
 
-def test_the_expected_number_of_parallelograms_in_a_random_set():
-    n, N = 20, 55
-    study = theory.ideal_study(10, [n], 2000)
-    expected = 70 * n * (n - 1) / (N * (N - 1))
-    assert study.parallelograms.mean() == pytest.approx(expected, rel=0.02)
-
-
-def test_equations_have_a_two_where_a_symbol_is_used_twice():
-    assert theory.equations([(0, 2, 1, 1), (0, 3, 1, 2)], 4).tolist() == [[1, -2, 1, 0], [1, -1, -1, 1]]
-    assert theory.equations([], 4).shape == (0, 4)
-    rows = theory.parallelograms(9)
-    A = theory.equations(rows, 9)
-    assert A.tolist() == slow_equations(tuples(rows), 9)
-    assert not (A @ np.ones(9)).any() and not (A @ np.arange(9)).any()
-
-
-def test_the_hierarchy_of_four_symbols_is_a_cube():
-    tree = theory.hierarchy(4)
-    assert (len(tree.sets), len(tree.arrows)) == (8, 12)
-    assert tree.sets[0] == (0, 1, 2) and tree.sets[-1] == ()
-    assert dict(zip(tree.sets, tree.freedom, strict=True)) == {s: max(2, 4 - len(s)) for s in tree.sets}
-    assert all(set(tree.sets[a]) > set(tree.sets[b]) for a, b in tree.arrows)
-    assert all(len(tree.sets[a]) == len(tree.sets[b]) + 1 for a, b in tree.arrows) and len(set(tree.arrows)) == 12
-    assert len(set(tree.closure)) == 5
-    assert all(c == ((0, 1, 2) if len(s) > 1 else s) for s, c in zip(tree.sets, tree.closure, strict=True))
+def test_the_equations_of_four_symbols_are_those_of_its_parallelograms():
+    assert networks.FOUR_EQUATIONS.tolist() == slow_equations(tuples(theory.parallelograms(4)), 4)
+    for size in range(4):  # figure 11: any two imply the third
+        for rows in itertools.combinations(networks.FOUR_EQUATIONS.tolist(), size):
+            assert 4 - np.linalg.matrix_rank(np.array([*rows, 4 * [0]])) == max(2, 4 - size)
 
 
 def test_two_parallelograms_give_a_third_in_an_abelian_group_and_three_are_needed_otherwise():
     a, b, c, d, e, f = range(6)
     two = [(a, d, b, c), (c, f, d, e)]
-    assert theory.free_directions(two, 6) == theory.free_directions([*two, (a, f, b, e)], 6) == 4  # eq. 29
+    assert exact_rank(two, 6) == exact_rank([*two, (a, f, b, e)], 6) == 2  # eq. 29
     E = dict(zip("bcde", np.random.default_rng(0).standard_normal((4, 3, 3)), strict=True))
     E["a"] = E["b"] @ E["c"] @ np.linalg.inv(E["d"])  # eq. 30
     E["f"] = E["e"] @ E["d"] @ np.linalg.inv(E["c"])
@@ -179,7 +174,7 @@ def test_stages_of_the_curriculum():
     np.testing.assert_allclose(rqi, [3 / 13, 7 / 13, 1], rtol=1e-14)
     np.testing.assert_allclose(accuracy, [4 / 21, 6 / 21, 8 / 21], rtol=1e-14)
     rows = theory.parallelograms(6)
-    implied = {stage: set(tuples(rows[theory.implied_parallelograms(STAGES[stage], 6)])) for stage in "ab"}
+    implied = {stage: set(tuples(rows[implied_by(STAGES[stage], 6)])) for stage in "ab"}
     explicit = {stage: set(tuples(theory.parallelograms_of(STAGES[stage], 6))) for stage in "ab"}
     assert implied["a"] - explicit["a"] == {(0, 5, 2, 3)}
     assert implied["b"] - explicit["b"] - implied["a"] == {(3, 5, 4, 4), (0, 5, 1, 4), (1, 4, 2, 3)}
@@ -206,25 +201,17 @@ def test_the_smallest_training_set_that_implies_a_line_has_p_samples():
 
 def test_interactions_are_the_square_of_the_equations():
     sets = theory.random_training_sets(9, 20, 10, generator=0)
-    for pairs, found in zip(sets, theory.interactions(sets, 9), strict=True):
+    for pairs, found in zip(sets, theory.interactions(theory.which_held(sets, 9), 9), strict=True):
         A = np.array(slow_equations(slow_parallelograms(tuples(pairs)), 9))
         np.testing.assert_array_equal(found, A.T @ A)
-
-
-def test_results_do_not_depend_on_the_size_of_blocks(monkeypatch):
-    sets = theory.random_training_sets(8, 16, 7, generator=0)
-    whole = theory.rates(sets, 8), theory.implied_parallelograms(sets, 8)
-    monkeypatch.setattr(theory.training_sets, "BLOCK", 600)
-    np.testing.assert_array_equal(theory.rates(sets, 8), whole[0])
-    np.testing.assert_array_equal(theory.implied_parallelograms(sets, 8), whole[1])
 
 
 def test_rates_of_all_samples():
     for p in (4, 8, 10, 20):
         everything = measures.sums_of(p).pairs
-        assert theory.rates(everything, p)[2] == pytest.approx(p / 2 * (p / 2 + 1), rel=1e-12)
-    assert theory.rates(ALL[10], 10)[-1] == pytest.approx(48.6235, abs=1e-4)
-    assert theory.rates(ALL[10], 10)[:2].tolist() == [0, 0]
+        assert rates(everything, p)[2] == pytest.approx(p / 2 * (p / 2 + 1), rel=1e-12)
+    assert rates(ALL[10], 10)[-1] == pytest.approx(48.6235, abs=1e-4)
+    assert rates(ALL[10], 10)[:2].tolist() == [0, 0]
 
 
 def test_all_rates_of_modular_addition_are_equal():
@@ -236,14 +223,13 @@ def test_all_rates_of_modular_addition_are_equal():
 
 def test_averagings_of_the_grokking_rate():
     count = len(theory.parallelograms_of(TRAIN_58, 10))
-    raw = theory.rates(TRAIN_58, 10)[2]
+    raw = rates(TRAIN_58, 10)[2]
     assert raw == pytest.approx(12.43, abs=0.005)
     assert theory.grokking_rate(TRAIN_58, 10) == pytest.approx(2 * raw / 10)
     assert theory.grokking_rate(TRAIN_58, 10, averaging="sum", Z0=9) == pytest.approx(2 * raw / 9)
     assert theory.grokking_rate(TRAIN_58, 10, averaging="mean", Z0=9) == pytest.approx(2 * raw / 9 / count)
     assert theory.grokking_rate(ALL[10], 10, averaging="mean", Z0=2) == pytest.approx(0.42857, abs=1e-5)
-    assert theory.grokking_steps(TRAIN_58, 10, Z0=9) == pytest.approx(362, abs=0.5)
-    assert theory.grokking_steps(TRAIN_58, 10, Z0=9, learning_rate=1e-2) == pytest.approx(36.2, abs=0.05)
+    assert 1 / (1e-3 * theory.grokking_rate(TRAIN_58, 10, Z0=9)) == pytest.approx(362, abs=0.5)
 
 
 def test_the_grokking_rate_is_zero_without_a_line():
@@ -251,12 +237,11 @@ def test_the_grokking_rate_is_zero_without_a_line():
         rates = theory.grokking_rate([STAGES["a"], [(0, 0), (1, 2), (3, 3), (4, 5)]], 6, averaging=averaging)
         np.testing.assert_array_equal(rates, 0)
         assert theory.grokking_rate(STAGES["c"], 6, averaging=averaging) > 0
-    assert np.isinf(theory.grokking_steps(STAGES["a"], 6))
 
 
 def test_published_means_over_random_training_sets():
     """Figures 4 (a), 5 (a) and 10; the tolerances are four or more standard errors of 1000 sets."""
-    study = theory.ideal_study(10, [20, 22, 23, 25, 30, 35, 40, 45, 50, 54, 55], 1000)
+    study = of_random_sets(10, [20, 22, 23, 25, 30, 35, 40, 45, 50, 54, 55], 1000)
     mean = study.mean("draw")
     unique = (study.nullity == 2).mean("draw")
     expected = {20: 0.1754, 22: 0.4270, 23: 0.5795, 25: 0.8027, 30: 0.9814, 35: 0.9983, 55: 1.0}
@@ -268,7 +253,11 @@ def test_published_means_over_random_training_sets():
     assert (study.rate.median("draw").sel(size=[20, 22]) == 0).all() and study.rate.median("draw").sel(size=23) > 0
     for size, rate in {30: 2.37, 40: 8.58, 45: 13.53, 50: 20.2, 54: 27.4}.items():
         assert mean.rate.sel(size=size) == pytest.approx(rate, rel=0.05)
-    averaged = (study.rate / study.parallelograms).mean("draw")
+    averaged = mean.rate.copy()
+    for size in study["size"].values:
+        sets = theory.random_training_sets(10, size, 1000, generator=np.random.default_rng([0, 10, size]))
+        seen = theory.which_held(sets, 10)[:, measures.sums_of(10).couples].all(-1).sum(-1)
+        averaged.loc[{"size": size}] = (study.rate.sel(size=size).values / seen.clip(1)).mean()
     for size, rate in {25: 0.0515, 30: 0.113, 40: 0.232, 45: 0.289, 54: 0.407}.items():
         assert averaged.sel(size=size) == pytest.approx(rate, rel=0.12 if size == 25 else 0.05)
     assert (mean.rate.diff("size") > 0).all() and (averaged.diff("size") > 0).all()
@@ -285,7 +274,7 @@ def test_published_means_over_random_training_sets():
 def test_implied_parallelograms_leave_the_rank_as_it_is():
     p = 7
     rows, sets = tuples(theory.parallelograms(p)), theory.random_training_sets(p, 11, 15, generator=1)
-    found, shares = theory.implied_parallelograms(sets, p), theory.ideal_rqi(sets, p)
+    found, shares = implied_by(sets, p), theory.ideal_rqi(sets, p)
     accuracies, held_out = theory.ideal_accuracy(sets, p), theory.ideal_accuracy(sets, p, held_out=True)
     for k, pairs in enumerate(sets):
         explicit = slow_parallelograms(tuples(pairs))
@@ -301,9 +290,9 @@ def test_implied_parallelograms_leave_the_rank_as_it_is():
 
 def test_implied_parallelograms_hold_for_every_null_vector():
     sets = theory.random_training_sets(14, 26, 60, generator=2)
-    A = theory.equations(theory.parallelograms(14), 14)
-    for pairs, found in zip(sets, theory.implied_parallelograms(sets, 14), strict=True):
-        _, size, vectors = np.linalg.svd(theory.equations(theory.parallelograms_of(pairs, 14), 14))
+    A = np.array(slow_equations(tuples(theory.parallelograms(14)), 14))
+    for pairs, found in zip(sets, implied_by(sets, 14), strict=True):
+        _, size, vectors = np.linalg.svd(slow_equations(tuples(theory.parallelograms_of(pairs, 14)), 14))
         null = vectors[np.sum(size > 1e-9) :]
         np.testing.assert_array_equal(found, np.abs(A @ null.T).max(-1) < 1e-9)
 
@@ -335,12 +324,13 @@ def test_ideal_validation_of_random_splits():
 
 def test_an_ideal_representation_closes_what_is_implied_and_nothing_else():
     sets = theory.random_training_sets(8, 13, 10, generator=0)
-    R = theory.ideal_representation(sets, 8, 2, generator=0)
+    values = np.random.default_rng(0).standard_normal((8, 2))
+    R = theory.ground_state(theory.which_held(sets, 8), 8, values)
     assert R.shape == (10, 8, 2)
     closed = measures.parallelogram_gaps(R, normalise=False) < 1e-9
-    np.testing.assert_array_equal(closed, theory.implied_parallelograms(sets, 8))
-    line = theory.ideal_representation(STAGES["c"], 6, generator=1)
-    assert theory.line_fit(line).r2 == pytest.approx(1) and np.ptp(line) > 0
+    np.testing.assert_array_equal(closed, implied_by(sets, 8))
+    line = theory.ground_state(theory.which_held(STAGES["c"], 6), 6, values[:6])
+    assert theory.line_fit(line) == pytest.approx(1) and np.ptp(line) > 0
 
 
 # --- predicted accuracy -------------------------------------------------------------------------------------
@@ -412,12 +402,11 @@ def test_the_published_transition_of_ten_symbols():
 
 
 def test_the_critical_fraction_falls_with_p():
-    study = theory.transition_study([6, 10, 20], 200)
-    assert (study.fraction.diff("p") < 0).all() and (study.width.diff("p") < 0).all()
-    assert study.fraction.sel(p=20) == pytest.approx(0.23, abs=0.01)
-    assert (study.critical_size >= study.p).all()
-    low, middle, high = np.quantile(study.critical_size.sel(p=10), [0.25, 0.5, 0.75])
-    assert study.fraction.sel(p=10) == middle / 55 and study.width.sel(p=10) == (high - low) / 55
+    sizes = np.array([theory.critical_sizes(p, 200, generator=np.random.default_rng([0, p])) for p in (6, 10, 20)])
+    shares = sizes / np.array([21, 55, 210])[:, None]
+    low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=1)
+    assert (np.diff(middle) < 0).all() and (np.diff(high - low) < 0).all()
+    assert middle[2] == pytest.approx(0.23, abs=0.01) and (sizes.min(1) >= [6, 10, 20]).all()
 
 
 # --- flow ---------------------------------------------------------------------------------------------------
@@ -464,38 +453,39 @@ def test_the_two_conserved_quantities():
     centred = PLANE - PLANE.mean(0)
     shifted = centred + np.array([1.0, 0.0])
     for R in (centred, shifted):
-        C, Z0 = theory.conserved(theory.flow(R, TRAIN_58, times))
+        C, Z0 = conserved(theory.flow(R, TRAIN_58, times))
         np.testing.assert_allclose(Z0, np.square(R).sum(), rtol=1e-8)
         assert (np.abs(C).max() < 1e-9) == (R is centred)
-    rise = np.diff(theory.conserved(theory.flow(shifted, TRAIN_58, [0, 1e-6])).C, axis=0)[0] / 1e-6
+    rise = np.diff(conserved(theory.flow(shifted, TRAIN_58, [0, 1e-6]))[0], axis=0)[0] / 1e-6
     l0, _ = squared_gaps(shifted, TRAIN_58)
     np.testing.assert_allclose(rise, 2 * l0 / np.square(shifted).sum() ** 2 * np.array([10, 0]), rtol=1e-4, atol=1e-9)
-    C, Z0 = theory.conserved(theory.flow(shifted, TRAIN_58, times, renormalise=False))
+    C, Z0 = conserved(theory.flow(shifted, TRAIN_58, times, renormalise=False))
     np.testing.assert_allclose(C, np.tile([10.0, 0.0], (6, 1)), atol=1e-9)
     assert (np.diff(Z0) < 0).all() and Z0[-1] < 0.8 * Z0[0]
     k = np.arange(10) - 4.5
     touched = shifted.mean(0) ** 2 * 10 + (k @ shifted) ** 2 / (k @ k)  # translation and line survive
     late = theory.flow(shifted, TRAIN_58, [1e4], renormalise=False)
-    assert theory.conserved(late).Z0[0] == pytest.approx(touched.sum())
+    assert conserved(late)[1][0] == pytest.approx(touched.sum())
 
 
 def test_the_default_run_follows_the_published_flow():
-    n_h = float(theory.grokking_steps(TRAIN_58, 10, Z0=9))
+    n_h = 1 / (1e-3 * float(theory.grokking_rate(TRAIN_58, 10, Z0=9)))
     times = np.array([0, 3, 4, 5, 7]) * n_h * 1e-3
     R = theory.flow(START, TRAIN_58, times)
-    r2, rho = theory.line_fit(R)
+    r2 = theory.line_fit(R)
+    rho = np.sqrt(1 / r2 - 1)
     assert rho[0] == pytest.approx(25, abs=0.5)
     np.testing.assert_allclose(r2[1:4], [0.65, 0.93, 0.99], atol=0.006)
     assert r2[-1] >= 0.999
     assert (rho[1:] <= rho[0] * np.exp([-3, -4, -5, -7])).all()
     assert np.argsort(R[-1, :, 0]).tolist() == list(range(10))[::-1]
-    np.testing.assert_allclose(theory.conserved(R).Z0, 9, rtol=1e-8)
+    np.testing.assert_allclose(conserved(R)[1], 9, rtol=1e-8)
 
 
 def test_the_distance_from_the_line_falls_at_the_grokking_rate():
     rate = float(theory.grokking_rate(TRAIN_58, 10, Z0=9))
     times = np.array([12, 14]) / rate
-    rho = theory.line_fit(theory.flow(START, TRAIN_58, times)).rho
+    rho = np.sqrt(1 / theory.line_fit(theory.flow(START, TRAIN_58, times)) - 1)
     assert np.log(rho[0] / rho[1]) / (times[1] - times[0]) == pytest.approx(rate, rel=1e-3)
 
 
@@ -503,50 +493,7 @@ def test_line_fit_is_the_r2_of_least_squares():
     for R in (PLANE, START, 3 - 2.0 * np.arange(5)[:, None] * [1, 2]):
         k = np.stack([np.ones(len(R)), np.arange(len(R))], -1)
         rest = np.square(R - k @ np.linalg.lstsq(k, R, rcond=None)[0]).sum()
-        r2, rho = theory.line_fit(R)
-        total = np.square(R - R.mean(0)).sum()
-        assert r2 == pytest.approx(1 - rest / total) and rho == pytest.approx(
-            math.sqrt(rest / (total - rest)), abs=1e-7
-        )
-
-
-# --- appendix L ---------------------------------------------------------------------------------------------
-
-
-def decoder(seed=0):
-    generator = np.random.default_rng(seed)
-    A, r, y = generator.standard_normal((3, 2)), generator.standard_normal((2, 2)), generator.standard_normal(3)
-    return theory.LinearDecoder(A, np.zeros(3), r), np.stack([y, y])
-
-
-def test_the_decoder_flow_starts_down_the_gradient_of_equation_35():
-    state, labels = decoder()
-    state = state._replace(b=np.array([0.1, -0.4, 0.2]))
-
-    def loss(A, b, r):
-        return sum(0.5 * np.sum((A @ one + b - y) ** 2) for one, y in zip(r, labels, strict=True))
-
-    after = theory.linear_decoder_flow(state, labels, [1e-6], decoder_rate=0.7, embedding_rate=0.2)
-    for part, rate in (("A", 0.7), ("b", 0.7), ("r", 0.2)):
-        value = getattr(state, part)
-        for where in np.ndindex(value.shape):
-            up, down = value.copy(), value.copy()
-            up[where] += 1e-5
-            down[where] -= 1e-5
-            slope = (loss(*state._replace(**{part: up})) - loss(*state._replace(**{part: down}))) / 2e-5
-            velocity = (getattr(after, part)[(0, *where)] - value[where]) / 1e-6
-            assert velocity == pytest.approx(-rate * slope, rel=1e-4, abs=1e-5)
-
-
-def test_two_samples_with_one_label_attract_through_a_fixed_decoder():
-    """Eq. 40 in the adiabatic limit, exact whatever the label: e^{-eta A^T A t} on their difference."""
-    state, labels = decoder()
-    times = np.array([0, 0.3, 1.5])
-    found = theory.linear_decoder_flow(state, labels, times, decoder_rate=0, embedding_rate=0.4, step=0.01)
-    values, vectors = np.linalg.eigh(state.A.T @ state.A)
-    parts = vectors.T @ (state.r[0] - state.r[1])
-    expected = np.exp(-0.4 * times[:, None] * values) * parts @ vectors.T
-    np.testing.assert_allclose(found.r[:, 0] - found.r[:, 1], expected, atol=1e-9)
+        assert theory.line_fit(R) == pytest.approx(1 - rest / np.square(R - R.mean(0)).sum())
 
 
 # --- appendix I ---------------------------------------------------------------------------------------------
@@ -555,12 +502,10 @@ FEATURES = np.random.default_rng(0).normal(0.3, 1.0, (30, 2))
 LABELS = np.random.default_rng(1).integers(3, 7, 30)
 
 
-def test_class_loss_is_the_sum_over_couples_of_a_class():
+def class_loss(features):
+    """l of eq. 32 and Z, by couples."""
     couples = [(x, y) for x, y in itertools.combinations(range(30), 2) if LABELS[x] == LABELS[y]]
-    l = sum(np.sum((FEATURES[x] - FEATURES[y]) ** 2) for x, y in couples)
-    loss = theory.class_loss(FEATURES, LABELS)
-    Z = np.sum(FEATURES**2)
-    assert loss == pytest.approx((l, Z))
+    return sum(np.sum((features[x] - features[y]) ** 2) for x, y in couples), np.sum(features**2)
 
 
 @pytest.mark.parametrize("scale_invariant", [True, False])
@@ -569,7 +514,7 @@ def test_class_gradient_is_that_of_differences(scale_invariant):
     for where in [(0, 0), (7, 1), (29, 0)]:
         step = np.zeros_like(FEATURES)
         step[where] = 1e-5
-        (l, Z), (below, Z_below) = (theory.class_loss(FEATURES + sign * step, LABELS) for sign in (1, -1))
+        (l, Z), (below, Z_below) = (class_loss(FEATURES + sign * step) for sign in (1, -1))
         change = l / Z - below / Z_below if scale_invariant else l - below
         assert gradient[where] == pytest.approx(change / 2e-5, rel=1e-5)
 
@@ -593,12 +538,6 @@ def test_adam_on_the_class_loss_is_the_textbook_rule():
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         f = f - 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
         np.testing.assert_allclose(states[t], f, rtol=1e-12)
-
-
-def test_scatter_ratio_by_hand():
-    features = [[0.0, 1.0], [2.0, 1.0], [10.0, 1.0], [12.0, 1.0]]
-    assert theory.scatter_ratio(features, [7, 7, 1, 1]) == pytest.approx(4 / 100)
-    assert theory.scatter_ratio(features, [0, 0, 0, 0]) == math.inf
 
 
 # --- groups -------------------------------------------------------------------------------------------------
@@ -625,12 +564,12 @@ def test_group_predicted_accuracy_is_that_of_loops():
     for size in (4, 8, 24):
         train = pairs[generator.permutation(36)[:size]]
         gaps = measures.group_parallelogram_gaps(embeddings, table)
-        found = theory.group_predicted_accuracy(embeddings, train, table)
+        found = [predicted_accuracy(one, train, table) for one in embeddings]
         for k in range(5):
             rows = [x + y for x, y in itertools.compress(couples, gaps[k] <= math.sqrt(0.5))]
             assert found[k] == pytest.approx(len(augmented(tuples(train), rows)) / 36)
-        assert size / 36 < found.max() <= 1
-    assert theory.group_predicted_accuracy(permutation_matrices(3), [(0, 1)], table) == pytest.approx(6 / 36)
+        assert size / 36 < max(found) <= 1
+    assert predicted_accuracy(permutation_matrices(3), np.array([(0, 1)]), table) == pytest.approx(6 / 36)
 
 
 # --- bad input ----------------------------------------------------------------------------------------------
@@ -648,8 +587,6 @@ def test_group_predicted_accuracy_is_that_of_loops():
         (lambda: theory.ideal_accuracy(ALL[6], 6, held_out=True), "holds every sample, so there is none held out"),
         (lambda: theory.grokking_rate(TRAIN_58, 10, averaging="median"), "one of 'sum', 'mean', got 'median'"),
         (lambda: theory.grokking_rate(TRAIN_58, 10, Z0=0), "Z0 must be above 0, got 0"),
-        (lambda: theory.flow(np.zeros((10, 1)), TRAIN_58, [1]), "these embeddings are all zero"),
-        (lambda: theory.flow(PLANE, TRAIN_58, [-1]), "times must be at least 0, got -1"),
         (lambda: theory.critical_sizes(6, 0), "count must be an integer of at least 1, got count=0"),
     ],
 )

@@ -1,0 +1,299 @@
+"""The effective theory of representation learning, Liu et al. (2022), section 3 and appendices C to F, I and L.
+
+Equation numbers are the paper's; where a printed equation is wrong the docstring says what was corrected. The
+symbols are 0 .. p - 1 and a sample is an unordered pair of them: in ``train_pairs`` (..., n, 2) the order within a
+pair and repeats do not matter, and leading axes are independent training sets. There are N = p (p + 1) / 2 samples,
+and ``held`` (..., N) says which of them a training set has. One step of an optimizer lasts one learning rate of the
+theory's time. Random draws come from ``generator``: a numpy Generator, a seed, or None for fresh entropy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grokbook import checks
+from grokbook.measures import parallelogram_gaps, sums_of
+
+Array = NDArray[np.float64]
+Held = NDArray[np.bool_]
+Seed = np.random.Generator | int | None
+
+ZERO = 1e-8  # an eigenvalue of A^T A below this is zero; A holds integers, and rounding leaves about 1e-12
+
+
+# ----------------------------------------------------------------------------- parallelograms, eqs 1 and 7, appendix E
+
+
+def parallelograms(p: int) -> NDArray[np.int64]:
+    """The permissible set P0 of all samples, eq. 1: every (i, j, m, n) with i + j = m + n.
+
+    Equation 19 lists sorted quadruples, whose halves need not have equal sums; here the first two and the last two
+    symbols are the samples: (|P0|, 4), rows i <= j and m <= n with i < m.
+    """
+    pairs, couples = sums_of(checks.integer("p", p, 3))
+    return pairs[couples].reshape(-1, 4)
+
+
+def parallelograms_of(pairs: ArrayLike, p: int) -> NDArray[np.int64]:
+    """P0(D), eq. 1: the permissible parallelograms both of whose samples are in one training set (n, 2).
+
+    Returns (k, 4), in the order of `parallelograms`. Raises ``ValueError`` for more than one set, or symbols outside
+    0 to p - 1.
+    """
+    held, (samples, couples) = which_held(pairs, p), sums_of(p)
+    if held.ndim > 1:
+        raise ValueError(f"pairs must be one set of shape (n, 2), got {np.shape(pairs)}")
+    return samples[couples[held[couples].all(-1)]].reshape(-1, 4)
+
+
+def which_held(pairs: ArrayLike, p: int) -> Held:
+    """(..., n, 2) pairs -> (..., N), which of all samples are among them; ``ValueError`` if they are no such pairs."""
+    p, pairs = checks.integer("p", p, 3), np.asarray(pairs)
+    if pairs.ndim < 2 or not pairs.size or pairs.shape[-1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(f"train_pairs must be integers of shape (..., n, 2), got {pairs.dtype} of {pairs.shape}")
+    outside = (pairs < 0) | (pairs >= p)
+    if outside.any():
+        i, j = pairs[outside.any(-1)][0]
+        raise ValueError(f"train_pairs must hold symbols from 0 to {p - 1}, got the pair ({i}, {j})")
+    i, j = pairs.min(-1).astype(np.int64), pairs.max(-1).astype(np.int64)
+    sample = i * p - i * (i - 1) // 2 + j - i  # lexicographic among i <= j
+    held = np.zeros((*pairs.shape[:-2], p * (p + 1) // 2), bool)
+    np.put_along_axis(held, sample, True, -1)
+    return held
+
+
+# ------------------------------------------------------------------------- what a training set implies, section 3.2, C
+
+
+def random_training_sets(p: int, size: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
+    """Training sets drawn without replacement: (count, size, 2); ``ValueError`` where the table has not so many."""
+    pairs = sums_of(checks.integer("p", p, 3)).pairs
+    if not 1 <= checks.integer("size", size, 0) <= len(pairs):
+        raise ValueError(f"size must be from 1 to {len(pairs)} samples for p={p}, got size={size}")
+    order = checks.generator(generator).random((checks.integer("count", count, 1), len(pairs))).argsort(-1)
+    return pairs[order[:, :size]]
+
+
+def interactions(held: Held, p: int) -> Array:
+    """A^T A of the equations A(P0(D)), eq. 7: (..., p, p), of whole numbers.
+
+    With x = e_i + e_j it is the sum over answers of (k sum x x^T - (sum x) (sum x)^T), k samples with the answer,
+    which is much faster than listing parallelograms.
+    """
+    i, j = sums_of(p).pairs.T
+    n, m = np.indices((p, p))
+    W = np.zeros((*held.shape[:-1], p, p))
+    W[..., i, j] += held
+    W[..., j, i] += held  # 2 on the diagonal
+    T = np.zeros((*held.shape[:-1], p, 2 * p - 1))  # (..., symbol, answer): sum x
+    T[..., n, n + m] = W
+    K = W * (T.sum(-2) / 2)[..., n + m]
+    K[..., range(p), range(p)] += K.sum(-1)
+    return K - T @ T.swapaxes(-1, -2)
+
+
+def rates(held: Held, p: int) -> Array:
+    """The eigenvalues of A^T A in increasing order: (..., p); those that vanish are exactly 0."""
+    values = np.linalg.eigvalsh(interactions(held, p))
+    return np.where(values > ZERO, values, 0.0)
+
+
+def nullity(train_pairs: ArrayLike, p: int) -> NDArray[np.int64]:
+    """n_0: the degrees of freedom of the representations that close every parallelogram of the training set.
+
+    (...), from 2 (only a line E_k = a + k b is left) to p (no parallelogram): below eq. 7 and figure 4 (a).
+    """
+    return (rates(which_held(train_pairs, p), p) == 0).sum(-1)
+
+
+def rate_factor(held: Held, p: int, averaging: str, Z0: float) -> Array:
+    """What turns an eigenvalue of A^T A into a rate: 2 / Z0 ("sum") or 2 / (Z0 |P0(D)|) ("mean"), (...).
+
+    "mean" is eqs 5 and 8 as printed; "sum" leaves the average out, which is what the time axes of figures 4 (c) and 5
+    (b) need. Equation 42 has half of either. Without a parallelogram |P0(D)| counts as 1. ``ValueError``: Z0 not above
+    0, or an unknown averaging.
+    """
+    checks.one_of("averaging", averaging, ("sum", "mean"))
+    if not Z0 > 0:
+        raise ValueError(f"Z0 must be above 0, got {Z0}")
+    count = held[..., sums_of(p).couples].all(-1).sum(-1)
+    return 2 / Z0 / (count.clip(1) if averaging == "mean" else np.ones(count.shape))
+
+
+def grokking_rate(train_pairs: ArrayLike, p: int, *, averaging: str = "sum", Z0: float | None = None) -> Array:
+    """lambda_3, below eq. 9: how fast the slowest part of a representation that is not a line dies out, figure 5 (a).
+
+    Args:
+        averaging: as in `rate_factor`.
+        Z0: the conserved size, eq. 6; None is p, that of embeddings with unit population variance in one dimension.
+
+    Returns:
+        (...), 0 unless the training set implies the line.
+    """
+    held = which_held(train_pairs, p)
+    return rates(held, p)[..., 2] * rate_factor(held, p, averaging, p if Z0 is None else Z0)
+
+
+def ground_state(held: Held, p: int, values: Array) -> Array:
+    """Values (p, d) projected on the null space of each training set's equations: (..., p, d)."""
+    rate, vectors = np.linalg.eigh(interactions(held, p))
+    return vectors @ np.where(rate[..., None] > ZERO, 0.0, vectors.swapaxes(-1, -2) @ values)
+
+
+def implied(held: Held, p: int) -> NDArray[np.bool_]:
+    """P(D), eq. 14: which parallelograms of P0 follow from those of the training set, (..., |P0|).
+
+    It is what a random ground state closes; in three dimensions an equation holds by chance once in about 1e20.
+    """
+    R = ground_state(held, p, np.random.default_rng(0).standard_normal((p, 3)))
+    return parallelogram_gaps(R, normalise=False, reduce="sum") < 1e-7
+
+
+def ideal_rqi(train_pairs: ArrayLike, p: int) -> Array:
+    """|P(D)| / |P0|, eq. 16: the index of an ideal model, (...); 1 if and only if `nullity` is 2."""
+    return implied(which_held(train_pairs, p), p).mean(-1)
+
+
+def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False) -> Array:
+    """The accuracy on all samples, or on those held out, that an ideal model reaches, eq. 17: (...), a fraction."""
+    held = which_held(train_pairs, p)
+    return share_reached(held, implied(held, p), sums_of(p).couples, held_out)
+
+
+def predicted_accuracy(
+    embedding: ArrayLike, train_pairs: ArrayLike, delta: float = 0.1, *, held_out: bool = False
+) -> Array:
+    """The accuracy that a representation allows after training on D, eqs 12 and 13.
+
+    A sample is right if it is trained on or closes a parallelogram with one that is.
+
+    Args:
+        embedding: (..., p, d).
+        train_pairs: (..., n, 2); leading axes broadcast against those of the embedding.
+        delta: as in `grokbook.measures.representation_quality_index`.
+        held_out: count only the samples outside the training set.
+
+    Returns:
+        (...), a fraction; nan where an embedding is not finite.
+    """
+    gaps, p = parallelogram_gaps(embedding), np.shape(embedding)[-2]
+    found = share_reached(which_held(train_pairs, p), gaps <= delta, sums_of(p).couples, held_out)
+    return np.where(np.isfinite(embedding).all((-2, -1)), found, np.nan)[()]
+
+
+def share_reached(held: Held, closed: NDArray[np.bool_], couples: NDArray[np.int64], held_out: bool = False) -> Array:
+    """|D u {x : {x, y} closed, y in D}| as a share: held (..., sample), closed (..., couple) -> (...)."""
+    lead = np.broadcast_shapes(held.shape[:-1], closed.shape[:-1])
+    reached = np.broadcast_to(held, (*lead, held.shape[-1])).copy()
+    for k, (x, y) in enumerate(couples):
+        reached[..., x] |= closed[..., k] & held[..., y]
+        reached[..., y] |= closed[..., k] & held[..., x]
+    if not held_out:
+        return reached.mean(-1)
+    if held.all(-1).any():
+        raise ValueError("the training set holds every sample, so there is none held out to predict")
+    return (reached & ~held).sum(-1) / (~held).sum(-1)
+
+
+def critical_sizes(p: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
+    """How many samples it takes until the line is the only solution, for each of ``count`` random orders, figure 4 (a).
+
+    Every order adds all samples one by one; a sample can only lower the nullity, so bisection finds the first size
+    with a nullity of 2. The share of orders with a critical size of at most n is the probability of the figure at n.
+
+    (count,), between p and N.
+    """
+    N = len(sums_of(checks.integer("p", p, 3)).pairs)
+    order = checks.generator(generator).random((checks.integer("count", count, 1), N)).argsort(-1)
+    rank = order.argsort(-1)  # (count, sample): its place in the order
+    below, above = np.full(count, p - 2), np.full(count, N)  # the line is not implied below, it is above
+    while (open_ := above - below > 1).any():
+        middle = (below + above) // 2
+        unique = (rates(rank[open_] < middle[open_, None], p) == 0).sum(-1) == 2
+        above[open_] = np.where(unique, middle[open_], above[open_])
+        below[open_] = np.where(unique, below[open_], middle[open_])
+    return above
+
+
+def crossing(x: Array, y: Array, level: float = 0.5) -> float:
+    """Where a curve through points first passes a level upwards, by linear interpolation; nan if it never does."""
+    passed = np.flatnonzero((y[1:] >= level) & (y[:-1] < level))
+    return float(np.interp(level, y[passed[0] :][:2], x[passed[0] :][:2])) if len(passed) else float("nan")
+
+
+# ------------------------------------------------------------------------------------- flows, section 3.2, F, I and L
+
+
+def line_fit(embedding: ArrayLike) -> Array:
+    """The share of the variance of embeddings (..., p, d) that the best line traversed evenly explains, (...).
+
+    It is 1 / (1 + rho**2) with rho the size of the rest over that of the linear part.
+    """
+    embedding = np.asarray(embedding, float)
+    centred = embedding - embedding.mean(-2, keepdims=True)
+    k = np.arange(embedding.shape[-2]) - (embedding.shape[-2] - 1) / 2
+    linear = k[:, None] * (k @ centred / (k @ k))[..., None, :]
+    size, rest = (np.square(part).sum((-2, -1)) for part in (linear, centred - linear))
+    return size / (size + rest)
+
+
+def flow(
+    embedding: ArrayLike, train_pairs: ArrayLike, times: ArrayLike, *, averaging: str = "sum", renormalise: bool = True
+) -> Array:
+    """Gradient flow of the effective loss, eqs 4 and 23, in closed form.
+
+    R(t) = sqrt(Z0) e^{-Ht} R0 / |e^{-Ht} R0| with H of eq. 8. Z0 is conserved always and the sum C of the embeddings
+    only if it is zero at the start: dC/dt = (2 l_0 / Z0**2) C, a term that eq. 27 leaves out. Equation 9,
+    dR/dt = -H R, is a different flow (``renormalise=False``): it conserves C always and lets Z0 shrink.
+
+    Args:
+        embedding: (p, d) at time 0.
+        train_pairs: (n, 2).
+        times: (t,), from 0.
+        averaging: as in `rate_factor`.
+
+    Returns:
+        (t, p, d).
+    """
+    start, times = np.asarray(embedding, float), np.asarray(times, float)
+    p, size = len(start), float(np.square(start).sum())
+    held = which_held(train_pairs, p)
+    values, vectors = np.linalg.eigh(interactions(held, p))
+    values = np.where(values > ZERO, values, 0.0) * rate_factor(held, p, averaging, size)
+    parts = vectors.T @ start  # (mode, d)
+    if renormalise:  # only ratios count, so nothing may vanish and no rounding may grow
+        present = np.abs(parts).max(-1) > 1e-13 * np.abs(parts).max()
+        values, parts, vectors = values[present], parts[present], vectors[:, present]
+        values = values - values.min()
+    R = vectors @ (np.exp(-values[:, None] * times[:, None, None]) * parts)
+    return R * np.sqrt(size / np.square(R).sum((-2, -1), keepdims=True)) if renormalise else R
+
+
+def class_gradient(features: Array, labels: ArrayLike, *, scale_invariant: bool = True) -> Array:
+    """The gradient of l / Z of eq. 32, or of l alone, at features (n, d) of images: (n, d).
+
+    l sums squared distances over couples of one class, and Z the squared features. Equation 33 prints the opposite
+    sign for df/dt; that Z is conserved does not depend on it.
+    """
+    same = np.equal.outer(labels, labels).astype(float)
+    pull = 2 * (same.sum(1, keepdims=True) * features - same @ features)
+    l, Z = (features * pull).sum() / 2, np.square(features).sum()
+    return (pull - 2 * l / Z * features) / Z if scale_invariant else pull
+
+
+def class_descent(
+    features: ArrayLike, labels: ArrayLike, steps: int, *, learning_rate: float = 1e-3, adam: bool = True,
+    scale_invariant: bool = True,
+) -> Array:  # fmt: skip
+    """The features at every step of Adam (figure 19) or gradient descent on eq. 32: (steps + 1, n, d)."""
+    states = [np.asarray(features, float)]
+    first, second = np.zeros_like(states[0]), np.zeros_like(states[0])
+    for step in range(1, steps + 1):
+        gradient = class_gradient(states[-1], labels, scale_invariant=scale_invariant)
+        if adam:
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            gradient = first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+        states.append(states[-1] - learning_rate * gradient)
+    return np.stack(states)
