@@ -19,7 +19,7 @@ help:
 	@echo 'make clean                   remove what was built (make distclean: also .venv)'
 	@echo 'make pins                    regenerate requirements.txt from requirements.in (needs uv)'
 	@echo
-	@echo 'Everywhere: SCALE=quick      small settings that train from nothing (book/quick.yaml)'
+	@echo 'Everywhere: SCALE=quick      small settings that train from nothing'
 	@echo '            FRESH=1          ignore stored records and train again'
 	@echo '            DEVICE=cpu|cuda  where to train'
 	@echo '            SCHEDULER=tls://host:8786  let the workers of a Dask cluster train'

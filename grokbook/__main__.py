@@ -29,12 +29,21 @@ TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
 
 
 def list_(arguments: argparse.Namespace) -> None:
-    """every experiment, what it is for, and the state of its record"""
+    """every experiment, the state of its record, and what it is for"""
+    tell_records(arguments.experiment, whole=False)
 
+
+def status(arguments: argparse.Namespace) -> None:
+    """the same with every record read whole: which are present, stale, damaged or missing, and why"""
+    tell_records(arguments.experiment, whole=True)
+
+
+def tell_records(prefix: str | None, whole: bool) -> None:
+    """A row for each experiment."""
     rows = [("experiment", "record", "scale", "cost", "what it is")]
-    for name, entry in experiments(arguments.chapter).items():
-        found = shown(entry.make(), whole=False)
-        rows.append((name, found.state, found.scale, found.cost, entry.about))
+    for name, entry in experiments(prefix).items():
+        found = shown(entry, whole)
+        rows.append((name, found.state, found.scale, found.cost, found.why or entry.about))
     show(rows)
 
 
@@ -44,10 +53,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     parameters.check_device(arguments.device, arguments.scheduler)
     if arguments.out:
-        try:
-            arguments.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"--out {arguments.out} cannot be a folder to write to: {error.strerror}") from None
+        arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.experiment in chapters():
         wanted = untrained(arguments)
         if not wanted:
@@ -76,24 +82,14 @@ def known(experiment: Any, out: Path | None) -> Path | None:
 
     A damaged one is told of and counts as missing; a folder that holds another record in its place is refused.
     """
-    from grokbook.train import records, runner
+    from grokbook.train import runner
 
-    if not out:
-        found = runner.status(experiment)
-        if found.state == "damaged":
-            print(f"grokbook: {found.why}; it is trained again", file=sys.stderr)
-        return found.path if found.state == "present" else None
-    path = records.stored_path(experiment, out)
-    try:
-        records.find(experiment, path)
-    except FileNotFoundError:
-        return None
-    except records.DamagedRecord as error:
-        print(f"grokbook: {error}; it is trained again", file=sys.stderr)
-        return None
-    except LookupError as error:
-        raise BadInput(f"--out: {path} would be replaced ({error}); name another folder, or say --fresh") from None
-    return path
+    found = runner.status(experiment, out=out)
+    if found.state == "stale" and out:
+        raise BadInput(f"--out: {found.path} would be replaced ({found.why}); name another folder, or say --fresh")
+    if found.state == "damaged":
+        print(f"grokbook: {found.why}; it is trained again", file=sys.stderr)
+    return found.path if found.state == "present" else None
 
 
 def untrained(arguments: argparse.Namespace) -> list[Any]:
@@ -103,10 +99,8 @@ def untrained(arguments: argparse.Namespace) -> list[Any]:
     if arguments.parameter:
         given = arguments.parameter[0]
         raise BadInput(f"{given}: parameters are an experiment's; name one, as {arguments.experiment}/NAME")
-    found = [entry.make() for entry in experiments(arguments.experiment).values()]
-    if arguments.reduced:
-        found = [smaller for one in found if (smaller := stand_in(one)) is not None]
-
+    every = experiments(arguments.experiment).values()
+    found = list(filter(None, map(stand_in, every))) if arguments.reduced else [entry.make() for entry in every]
     missing = found if arguments.fresh else [one for one in found if known(one, arguments.out) is None]
     return sorted(missing, key=lambda one: sum(run.steps * planning.flops(run) for run in one.runs))
 
@@ -160,14 +154,14 @@ def run(arguments: argparse.Namespace) -> None:
     from grokbook.book import build as book
 
     given = parameters.parse_assignments(arguments.parameter)
-    book.make_chapter(arguments.chapter, given, settings(arguments))
+    print(f"The page: {book.make_chapter(arguments.chapter, given, settings(arguments))}")
 
 
 def book_(arguments: argparse.Namespace) -> None:
     """execute every chapter and render the book"""
     from grokbook.book import build as book
 
-    book.make_book(settings(arguments))
+    print(f"The book: {book.make_book(settings(arguments))}")
 
 
 def figures(arguments: argparse.Namespace) -> None:
@@ -175,16 +169,6 @@ def figures(arguments: argparse.Namespace) -> None:
     from grokbook.book import build as book
 
     book.make_figures(settings(arguments))
-
-
-def status(arguments: argparse.Namespace) -> None:
-    """which records are present, stale, damaged or missing, and why"""
-
-    rows = [("experiment", "record", "scale", "")]
-    for name, entry in experiments(arguments.experiment).items():
-        found = shown(entry.make())
-        rows.append((name, found.state, found.scale, found.why))
-    show(rows)
 
 
 def register(arguments: argparse.Namespace) -> None:
@@ -211,10 +195,10 @@ def verify(arguments: argparse.Namespace) -> None:
     found = runner.status(experiment)
     if found.state != "present":
         why = f" ({found.why})" if found.why else ""
-        why += "; only a present one can be verified"
-        if shown(experiment).state == "present":
-            why += "; with --reduced the one that stands in for it is"
-        raise BadInput(f"the record of {experiment.name} is {found.state}{why}")
+        raise BadInput(
+            f"the record of {experiment.name} is {found.state}{why}; only a present one can be verified, "
+            "or with --reduced the one that stands in for it"
+        )
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
     checked = check.verify(
         experiment,
@@ -260,12 +244,11 @@ def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
     if reduced:
         if assignments:
             raise BadInput(f"--reduced {name} has settings of its own; leave out {assignments[0]}")
-        smaller = stand_in(entry.make())
+        smaller = stand_in(entry)
         if smaller is None:
             raise BadInput(f"nothing stands in for {name}; leave out --reduced")
         return smaller
-    known = {one: parameters.Parameter(one, kind, default, "") for one, (kind, default) in entry.known.items()}
-    values = parameters.convert_all(name, known, parameters.parse_assignments(assignments))
+    values = parameters.convert(name, entry.known, parameters.parse_assignments(assignments))
     try:
         return entry.make(**values)
     except ValueError as error:
@@ -275,22 +258,20 @@ def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
         raise BadInput(f"{name}: nothing can be trained with {given} ({type(error).__name__}: {error})") from None
 
 
-def stand_in(experiment: Any) -> Any | None:
-    """The smaller experiment that a page shows where this one has no record."""
+def stand_in(entry: Entry) -> Any | None:
+    """The smaller experiment that a page shows where the full one has no record."""
     from grokbook.train import runner
 
-    entry = entries().get(experiment.name) if experiment.name.partition("/")[0] in chapters() else None
-    if entry is None or entry.make().hash != experiment.hash or not (smaller := entry.stand_ins()):
-        return None
-    return next((one for one in smaller if runner.status(one, whole=False).state == "present"), smaller[-1])
+    smaller = [None, *entry.stand_ins()]
+    return next((one for one in smaller[1:] if runner.status(one, whole=False).state == "present"), smaller[-1])
 
 
-def shown(experiment: Any, *, whole: bool = True) -> Any:
-    """The state of the record that a page shows: this experiment's, or its stand-in's where only that has one."""
+def shown(entry: Entry, whole: bool) -> Any:
+    """The state of the record that a page shows: the full one, or its stand-in's where only that has one."""
     from grokbook.train import runner
 
-    found = runner.status(experiment, whole=whole)
-    if found.state == "missing" and (smaller := stand_in(experiment)) is not None:
+    found = runner.status(entry.make(), whole=whole)
+    if found.state == "missing" and (smaller := stand_in(entry)) is not None:
         instead = runner.status(smaller, whole=whole)
         return instead if instead.state == "present" else found
     return found
@@ -361,7 +342,7 @@ def parser() -> Parser:
             choices=("full", "quick"),
             default="full",
             help="full (default): the paper's settings, for which"
-            " records are stored; quick: the small settings of book/quick.yaml",
+            " records are stored; quick: the small settings of each chapter",
         )
         made.add_argument("--fresh", action="store_true", help="ignore stored records and train again")
         device(made)
@@ -397,8 +378,8 @@ def parser() -> Parser:
         )
 
     whose = "experiment (its defaults are the paper's settings)"
-    made = command("list", list_, "grokbook list gromov")
-    made.add_argument("chapter", nargs="?", metavar="CHAPTER", help="only this one")
+    for made in (command("list", list_, "grokbook list gromov"), command("status", status, "grokbook status gromov")):
+        made.add_argument("experiment", nargs="?", metavar="CHAPTER[/EXPERIMENT]", help="only these")
 
     made = command("train", train, "grokbook train gromov/learning_curves --device cuda --workers 1")
     made.add_argument("experiment", metavar="CHAPTER[/EXPERIMENT]")
@@ -424,9 +405,6 @@ def parser() -> Parser:
 
     building(command("book", book_, "grokbook book --scale quick"))
     building(command("figures", figures, "grokbook figures"))
-
-    made = command("status", status, "grokbook status gromov")
-    made.add_argument("experiment", nargs="?", metavar="CHAPTER[/EXPERIMENT]", help="only these")
 
     made = command("register", register, 'grokbook register gromov --why "the bound was in degrees, not radians"')
     made.add_argument("chapter", metavar="CHAPTER")

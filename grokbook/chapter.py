@@ -45,7 +45,7 @@ class Recipe:
         Raises:
             ValueError: a value out of its range, or a name that neither has.
         """
-        own = settings.keywords(self.make)
+        own = settings.declared(self.make)
         if unknown := [name for name in given if name not in own and name not in chosen.names()]:
             raise ValueError(
                 f"{self.make.__name__} takes no {unknown[0]}; it takes {', '.join([*own, *chosen.names()])}"

@@ -74,7 +74,8 @@ Shares = Annotated[tuple[float, ...], several(SHARE)]
 Widths = Annotated[tuple[int, ...], several(whole(1))]
 Rate = Annotated[float, POSITIVE]
 Budget = Annotated[float, NOT_NEGATIVE]  # PFLOP
-Device = Annotated[str, choice("auto", "cpu", "cuda")]
+DEVICES = ("auto", "cpu", "cuda")
+Device = Annotated[str, choice(*DEVICES)]
 
 
 @dataclass(frozen=True)
@@ -105,23 +106,43 @@ class Settings:
         return [*names[2:], *names[:2]]  # budget and device are every chapter's, and come last
 
 
-def check(declared: Any, given: Mapping[str, Any]) -> None:
+def check(owner: Any, given: Mapping[str, Any]) -> None:
     """Hold values against the ranges in the annotations of a class or function.
 
     Raises:
         ValueError: as ``Settings``.
     """
-    for name, annotation in get_type_hints(declared, include_extras=True).items():
+    for name, annotation in get_type_hints(owner, include_extras=True).items():
         if name in given and get_origin(annotation) is Annotated:
             for one in get_args(annotation)[1:]:
                 if isinstance(one, Range) and not one.allows(given[name]):
                     raise ValueError(f"{name} = {given[name]!r}: {one.words} is allowed")
 
 
-def keywords(function: Callable[..., Any]) -> dict[str, Any]:
-    """The keyword arguments of a function with their defaults."""
+def declared(function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
+    """The keyword arguments of a function or class: name -> type, without its range, and default."""
+    types = get_type_hints(function)
     return {
-        name: parameter.default
+        name: (types.get(name, type(parameter.default)), parameter.default)
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.default is not parameter.empty
     }
+
+
+def read(value: Any, kind: Any) -> Any:
+    """A value as a type: int, float, str, bool or a tuple of one of them. Text is read as that type.
+
+    Raises:
+        ValueError: it is not of that type; nothing is rounded.
+    """
+    text = isinstance(value, str)
+    if get_origin(kind) is tuple and isinstance(value, str | list | tuple):
+        parts = value.strip("[]()").split(",") if text else value
+        return tuple(read(one.strip(" '\"") if text else one, get_args(kind)[0]) for one in parts)
+    if text and kind is not str:
+        value = {"true": True, "false": False}.get(value.lower()) if kind is bool else kind(value)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or (kind is float and not math.isfinite(value)):
+        raise ValueError(f"{value!r} is not of type {kind}")
+    return value

@@ -73,7 +73,7 @@ def test_every_keyword_of_every_experiment_says_its_range():
     for chapter in filter(None, chapters.chapters().values()):
         for declared in (chapter.settings, *(recipe.make for recipe in chapter.experiments.values())):
             annotated = get_type_hints(declared, include_extras=True)
-            for name in settings.keywords(declared):
+            for name in settings.declared(declared):
                 ranges = [one for one in get_args(annotated[name])[1:] if isinstance(one, settings.Range)]
                 assert ranges, f"{chapter.name}: {name} of {declared.__name__}"
 

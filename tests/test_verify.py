@@ -119,7 +119,7 @@ def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, capsys
     monkeypatch.setattr(
         command, "experiments", lambda prefix=None: {"test/tiny": chapters.entry("test/tiny", lambda: larger)}
     )
-    monkeypatch.setattr(command, "stand_in", lambda experiment: smaller)
+    monkeypatch.setattr(command, "stand_in", lambda entry: smaller)
     assert main(["status"]) == 0 and "missing  full" in capsys.readouterr().out
     runner.train(smaller, workers=1)
     assert main(["status"]) == 0 and "present  reduced" in capsys.readouterr().out

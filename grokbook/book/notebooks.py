@@ -42,15 +42,6 @@ def stderr_lines(notebook: Notebook) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def errors(notebook: Notebook) -> list[str]:
-    """'cell 7: ValueError: ...' for every error output."""
-    return [
-        f"cell {number}: {output['ename']}: {output['evalue']}"
-        for number, output in outputs(notebook)
-        if output["output_type"] == "error"
-    ]
-
-
 def canonical(notebook: Notebook) -> Notebook:
     """The same notebook without anything that differs between two runs. The argument is not changed."""
     result: Notebook = json.loads(json.dumps(notebook))
@@ -67,7 +58,7 @@ def canonical(notebook: Notebook) -> Notebook:
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
         if "outputs" in cell:
-            cell["outputs"] = list(_settled(cell["outputs"]))
+            cell["outputs"] = _settled(cell["outputs"])
     return result
 
 
@@ -99,24 +90,18 @@ def _apart(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**cell, "metadata": {"tags": ["remove-input"]}, "source": "# below the figure", "outputs": below}
 
 
-def _settled(outputs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _settled(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Pieces of stdout joined; no stderr (warnings carry temporary paths), no memory addresses."""
-    pending: dict[str, Any] | None = None
+    settled: list[dict[str, Any]] = []
     for output in outputs:
         if output["output_type"] == "stream":
             if output["name"] == "stderr":
                 continue
-            text = "".join(output["text"])
-            if pending:
-                pending["text"] += text
-            else:
-                pending = {**output, "text": text}
-            continue
-        if pending:
-            yield pending
-            pending = None
-        if plain := output.get("data", {}).get("text/plain"):
+            output["text"] = "".join(output["text"])
+            if settled and settled[-1]["output_type"] == "stream":
+                settled[-1]["text"] += output["text"]
+                continue
+        elif plain := output.get("data", {}).get("text/plain"):
             output["data"]["text/plain"] = re.sub(r" at 0x[0-9a-f]+>", ">", "".join(plain))
-        yield output
-    if pending:
-        yield pending
+        settled.append(output)
+    return settled

@@ -7,10 +7,10 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, get_type_hints
+from typing import Any
 
 from grokbook.chapter import Chapter
-from grokbook.settings import keywords
+from grokbook.settings import declared
 from grokbook.train.experiment import Experiment
 
 
@@ -21,21 +21,21 @@ class Entry:
     Args:
         name: ``"chapter/experiment"``.
         make: keywords -> experiment; without any, what its figure is meant to have.
-        known: keyword -> (type as text, default).
+        known: keyword -> type and default.
         about: what it is, in a line.
         stand_ins: the smaller experiments that may stand in for it, the largest first.
     """
 
     name: str
     make: Callable[..., Experiment]
-    known: dict[str, tuple[str, Any]]
+    known: dict[str, tuple[Any, Any]]
     about: str
     stand_ins: Callable[[], list[Experiment]]
 
 
 def entry(name: str, make: Callable[..., Experiment], stand_ins: Callable[[], list[Experiment]] = list) -> Entry:
     """The entry of a function from keywords to an experiment."""
-    return Entry(name, make, _typed(make), _line(make), stand_ins)
+    return Entry(name, make, declared(make), _line(make), stand_ins)
 
 
 @cache
@@ -53,27 +53,17 @@ def experiments(chapter: str | None = None) -> dict[str, Entry]:
 
 def _entries(chapter: str) -> list[Entry]:
     made = chapters()[chapter]
-    home, of_page = made.settings(), _typed(made.settings)
+    home, of_page = made.settings(), declared(made.settings)
     return [
         Entry(
             f"{chapter}/{name}",
             partial(recipe, home),
-            of_page | _typed(recipe.make),
+            of_page | declared(recipe.make),
             _line(recipe.make),
             partial(recipe.stand_ins, home),
         )
         for name, recipe in made.experiments.items()
     ]
-
-
-def _typed(function: Callable[..., Any]) -> dict[str, tuple[str, Any]]:
-    """Keyword -> its type as text, without its range, and its default."""
-    types = get_type_hints(function)
-    found = {}
-    for name, default in keywords(function).items():
-        kind = types.get(name, type(default))
-        found[name] = (kind.__name__ if type(kind) is type else str(kind).split("abc.")[-1], default)
-    return found
 
 
 def _line(function: Callable[..., Any]) -> str:

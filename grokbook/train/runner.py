@@ -48,16 +48,22 @@ class Status:
     record: xr.Dataset | None = None  # where it is present and was read whole
 
 
-def status(experiment: Experiment, *, whole: bool = True) -> Status:
+def status(experiment: Experiment, *, whole: bool = True, out: Path | None = None) -> Status:
     """Look for the record of an experiment without training anything.
 
     Args:
         experiment: whose record it is.
         whole: read it and check its numbers; otherwise its heading has to do, in a hundredth of the time.
+        out: the folder that it would be in; None: what is committed, or else cached.
     """
     budget, scale = f"{experiment.member_steps:,} steps", experiment.scale
     found = Status("missing", scale=scale, cost=budget)
-    for path in (records.stored_path(experiment), records.cached_path(experiment)):
+    places = (
+        (records.stored_path(experiment, out),)
+        if out
+        else (records.stored_path(experiment), records.cached_path(experiment))
+    )
+    for path in places:
         try:
             record = records.find(experiment, path) if whole else None
             heading = records.belongs(experiment, path) if record is None else record.attrs

@@ -41,7 +41,6 @@ def small_book(tmp_path: Path, root: Path) -> Callable[..., Path]:
         (place / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n- file: book/small\n")
         (place / "book" / "intro.md").write_text("# Small\n\nText.\n")
         (place / "book" / "references.bib").write_text("")
-        (place / "book" / "quick.yaml").write_text("small: {p: 5}\n")
         (place / "book" / "small.ipynb").write_text(json.dumps(notebook(*cells, parameters=parameters)))
         return place
 

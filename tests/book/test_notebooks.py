@@ -77,15 +77,6 @@ def test_canonical_does_not_change_its_argument():
     assert before == FIRST
 
 
-def test_errors_are_found_with_their_cell():
-    failed = copy.deepcopy(FIRST)
-    failed["cells"][0]["outputs"].append(
-        {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
-    )
-    assert notebooks.errors(failed) == ["cell 1: ValueError: no"]
-    assert notebooks.errors(FIRST) == []
-
-
 @pytest.mark.parametrize("chapter", book.chapters())
 def test_notebooks_are_committed_without_outputs(chapter, root: Path):
     for number, cell in enumerate(notebooks.read(root / "book" / f"{chapter}.ipynb")["cells"], start=1):

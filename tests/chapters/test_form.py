@@ -8,9 +8,8 @@ import re
 import pytest
 
 from grokbook import register
-from grokbook.book.parameters import declared
 from grokbook.chapters import chapters
-from grokbook.settings import Settings, keywords
+from grokbook.settings import Settings, declared
 from grokbook.train import records
 
 BOOK = records.ROOT / "book"
@@ -28,14 +27,16 @@ def cells(chapter, root):
     return [(cell["cell_type"], "".join(cell["source"]), cell["metadata"]) for cell in cells]
 
 
-def test_the_parameters_cell_declares_the_settings(chapter, root):
-    known = declared(root / "book" / f"{chapter.name}.ipynb")
-    home = chapter.settings()
+def test_the_parameters_cell_declares_the_settings(chapter, cells):
+    (source,) = (source for _, source, metadata in cells if "parameters" in metadata.get("tags", ()))
+    namespace = {}
+    exec(source, namespace)
+    known = namespace["__annotations__"]
     assert list(known) == chapter.settings.names() and len(known) <= 12
-    for name, parameter in known.items():
-        default = getattr(home, name)
-        assert parameter.default == (list(default) if isinstance(default, tuple) else default), name
-        assert parameter.comment, name
+    for name, (kind, default) in declared(chapter.settings).items():
+        assert namespace[name] == (list(default) if isinstance(default, tuple) else default), name
+        assert str(known[name]).startswith("list") == isinstance(default, tuple), (name, kind)
+    assert source.count("  # ") == len(known)  # each with its meaning
     assert issubclass(chapter.settings, Settings)
 
 
@@ -98,4 +99,4 @@ def test_the_register_holds_todays_parts(chapter):
 
 def test_ranges_of_keywords_are_declared(chapter):
     for recipe in chapter.experiments.values():
-        assert set(keywords(recipe.make)) <= set(recipe.make.__annotations__), recipe.make.__name__
+        assert set(declared(recipe.make)) <= set(recipe.make.__annotations__), recipe.make.__name__

@@ -66,7 +66,7 @@ def test_parameters_out_of_range_are_refused(given):
 
 def test_the_page_itself_refuses_them(root):
     (code,) = (text for one in book.notebooks.read(root / "book" / "scale.ipynb")["cells"]
-               if "check(" in (text := "".join(one["source"])))  # fmt: skip
+               if "Settings(" in (text := "".join(one["source"])))  # fmt: skip
     with pytest.raises(ValueError, match="gpu_tflops = -1"):
         exec(code, {"workers": [1], "gpu_tflops": -1, "launch_ms": 0.1})
 
