@@ -7,13 +7,13 @@ import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 Source = Literal["digits", "mnist"]
-Images = tuple[NDArray[np.float32], NDArray[np.int64]]
+Images = tuple[NDArray[Any], NDArray[Any]]  # pixels and digits
 
 DIGITS_HELD_OUT = 1_000
 # name -> (images, labels) in the four standard files, and how many there are
@@ -48,7 +48,7 @@ class ImageTask:
         if self.source not in get_args(Source):
             raise ValueError(f"source = {self.source!r}: choose one of {', '.join(get_args(Source))}")
         if self.source == "mnist":
-            check_mnist(self.folder)
+            mnist(self.folder)
         most = 797 if self.source == "digits" else 60_000
         if not 0 < self.train_size <= most:
             raise ValueError(f"train_size = {self.train_size}: between 1 and the {most} training images is needed")
@@ -58,11 +58,12 @@ class ImageTask:
         """Of one image."""
         return 64 if self.source == "digits" else 784
 
-    def table(self) -> Images:
+    def table(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Pixels from 0 to 1, training images first, (rows, pixels), and digits, (rows,)."""
         (x, y), (x_test, y_test) = digits() if self.source == "digits" else mnist(self.folder)
-        keep = slice(self.train_size)
-        return np.concatenate([x[keep], x_test]), np.concatenate([y[keep], y_test])
+        pixels = np.concatenate([x[: self.train_size], x_test]).reshape(-1, self.pixels)
+        largest = 16 if self.source == "digits" else 255
+        return (pixels / largest).astype(np.float32), np.concatenate([y[: self.train_size], y_test]).astype(np.int64)
 
     def in_train(self, seed: int) -> NDArray[np.bool_]:
         """The first ``train_size`` rows, whatever the seed."""
@@ -71,58 +72,41 @@ class ImageTask:
 
 @lru_cache(maxsize=1)
 def digits() -> tuple[Images, Images]:
-    """Training and test images of the bundled digits, mixed once and for all."""
+    """Training and test images of the bundled digits, pixels from 0 to 16, mixed once and for all."""
     with gzip.open(Path(__file__).parent / "data" / "digits.csv.gz") as file:
         rows = np.loadtxt(file, delimiter=",")
     rows = rows[np.random.RandomState(0).permutation(len(rows))]
-    x, y = (rows[:, :-1] / 16).astype(np.float32), rows[:, -1].astype(np.int64)
-    count = len(rows) - DIGITS_HELD_OUT
+    x, y, count = rows[:, :-1], rows[:, -1], len(rows) - DIGITS_HELD_OUT
     return (x[:count], y[:count]), (x[count:], y[count:])
-
-
-def check_mnist(folder: str) -> None:
-    """Refuse a folder that does not hold the four files of MNIST, by their names, sizes and headers.
-
-    Raises:
-        ValueError: there is no such folder, or a file is missing or not what its name says.
-    """
-    if not folder or not Path(folder).is_dir():
-        raise ValueError(f"mnist_dir = {folder!r}: no such folder; one with the four IDX files of MNIST is needed")
-    for images, labels, count in MNIST.values():
-        _idx(folder, images, (count, 28, 28))
-        _idx(folder, labels, (count,))
 
 
 @lru_cache(maxsize=1)
 def mnist(folder: str) -> tuple[Images, Images]:
-    """Training and test images of MNIST.
+    """Training and test images of MNIST, pixels from 0 to 255.
 
     Raises:
-        ValueError: one line that names the file and what is wrong with it.
+        ValueError: there is no such folder, or a file is missing or not what its name says; one line that names it.
     """
-    parts = []
-    for images, labels, count in MNIST.values():
-        x = _idx(folder, images, (count, 28, 28)).reshape(count, -1)
-        parts.append(((x / 255).astype(np.float32), _idx(folder, labels, (count,)).astype(np.int64)))
-    return parts[0], parts[1]
+    if not folder or not Path(folder).is_dir():
+        raise ValueError(f"mnist_dir = {folder!r}: no such folder; one with the four IDX files of MNIST is needed")
+    train, test = ((_idx(folder, x, (n, 28, 28)), _idx(folder, y, (n,))) for x, y, n in MNIST.values())
+    return train, test
 
 
-@lru_cache(maxsize=8)
 def _idx(folder: str, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """One IDX file of bytes: a magic number that ends in the number of axes, the axes, the bytes."""
     path = Path(folder) / name
-    if not path.exists():
-        path = path.with_name(name + ".gz")
+    path = path if path.exists() else path.with_name(name + ".gz")
     if not path.exists():
         raise ValueError(f"mnist_dir = {folder!r}: {name} is missing (with or without .gz)")
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"mnist_dir = {folder!r}: {path.name} cannot be read ({error})") from None
-    header = np.frombuffer(content[: 4 * (1 + len(shape))], ">u4") if len(content) >= 4 * (1 + len(shape)) else None
-    if header is None or header.tolist() != [0x800 + len(shape), *shape]:
+    header = np.array([0x800 + len(shape), *shape], ">u4").tobytes()
+    body = np.frombuffer(content.removeprefix(header), np.uint8)
+    if not content.startswith(header):
         raise ValueError(f"mnist_dir = {folder!r}: {path.name} has another header than MNIST's")
-    body = np.frombuffer(content, np.uint8, offset=header.nbytes)
     if len(body) != np.prod(shape):
         raise ValueError(f"mnist_dir = {folder!r}: {path.name} holds {len(body)} bytes, {np.prod(shape)} are needed")
     if len(shape) == 1 and body.max() > 9:

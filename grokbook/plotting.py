@@ -6,12 +6,11 @@ return it.
 
 from __future__ import annotations
 
-import functools
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -85,8 +84,6 @@ fontManager.ttflist = [
     face for face in fontManager.ttflist if face.name != RC["font.family"] or Path(face.fname).is_relative_to(_OWN)
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 def use() -> None:
     """The house style for a whole notebook, with pictures sharp enough for a good screen."""
@@ -94,17 +91,6 @@ def use() -> None:
 
     set_matplotlib_formats("retina")
     matplotlib.rcParams.update(RC)
-
-
-def styled(draw: F) -> F:
-    """Decorator: the figure function draws in the house style and leaves matplotlib's settings as they were."""
-
-    @functools.wraps(draw)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with matplotlib.rc_context(RC):
-            return draw(*args, **kwargs)
-
-    return wrapped  # type: ignore[return-value]
 
 
 def panels(
@@ -196,7 +182,6 @@ def heatmap(
     centre: bool = False,
     limit: tuple[float, float] | None = None,
     labels: tuple[str, str] = ("m", "n"),
-    ticks: bool = True,
 ) -> Any:
     """A map over all pairs, first axis upwards.
 
@@ -216,18 +201,11 @@ def heatmap(
         values, origin="lower", cmap=cmap or (DIVERGING if centre else SEQUENTIAL), vmin=limit[0], vmax=limit[1]
     )
     ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     if title:
         ax.set_title(title)
-    if ticks:
-        ax.set_xlabel(labels[0])
-        ax.set_ylabel(labels[1])
-        ax.set_xticks([0, values.shape[1] - 1])
-        ax.set_yticks([0, values.shape[0] - 1])
-    else:
-        ax.set_xticks([])
-        ax.set_yticks([])
+    rows, columns = values.shape
+    ax.set(xlabel=labels[0], ylabel=labels[1], xticks=[0, columns - 1], yticks=[0, rows - 1])
     ax.tick_params(length=2)
     return image
 
@@ -241,9 +219,8 @@ def fourier_map(ax: Axes, values: ArrayLike, title: str = "") -> Any:
     table = np.asarray(values, float)
     p, half = len(table), len(table) // 2
     image = np.fft.fftshift(np.abs(np.fft.fft2(table - table.mean())))
-    drawn = heatmap(
-        ax, image, cmap="magma", limit=(0, float(np.quantile(image, 0.9999))), labels=("b", "a"), title=title
-    )
+    limit = (0, float(np.quantile(image, 0.9999)))
+    drawn = heatmap(ax, image, cmap="magma", limit=limit, labels=("b", "a"), title=title)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([0, half, p - 1], [f"−{half}", "0", f"{p - 1 - half}"])
     return drawn
@@ -258,40 +235,24 @@ def histogram(ax: Axes, values: ArrayLike, bins: ArrayLike, *, color: str, **sty
     return ax
 
 
-def mark(ax: Axes, at: float, text: str, *, color: str = FAINT, height: float = 0.97, side: str = "right") -> Axes:
+def mark(ax: Axes, at: float, text: str, *, height: float = 0.97, side: str = "right") -> Axes:
     """A dotted vertical line with a word beside it; none where the axis has no such place."""
     if not np.isfinite(at) or (ax.get_xscale() == "log" and at <= 0):
         return ax
-    ax.axvline(at, color=color, ls=":", lw=1.2, zorder=1.5)
-    ax.annotate(
-        text,
-        (at, height),
-        xycoords=("data", "axes fraction"),
-        xytext=(3 if side == "right" else -3, 0),
-        textcoords="offset points",
-        ha="left" if side == "right" else "right",
-        va="top",
-        fontsize=SMALL,
-        color=INK,
-    )
+    ax.axvline(at, color=FAINT, ls=":", lw=1.2, zorder=1.5)
+    place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
+    place |= {"xytext": (3, 0), "ha": "left"} if side == "right" else {"xytext": (-3, 0), "ha": "right"}
+    ax.annotate(text, (at, height), fontsize=SMALL, color=INK, **place)
     return ax
 
 
 def level(ax: Axes, at: float, text: str = "", *, color: str = INK, x: float = 0.99, above: bool = True) -> Axes:
     """A dashed horizontal line, as for a prediction, with its name on it."""
     ax.axhline(at, color=color, ls="--", lw=1.1, zorder=1.5)
+    place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    place |= {"xytext": (0, 2), "va": "bottom"} if above else {"xytext": (0, -4), "va": "top"}
     if text:
-        ax.annotate(
-            text,
-            (x, at),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 2 if above else -4),
-            textcoords="offset points",
-            ha="right" if x > 0.5 else "left",
-            va="bottom" if above else "top",
-            fontsize=SMALL,
-            color=INK,
-        )
+        ax.annotate(text, (x, at), ha="right" if x > 0.5 else "left", fontsize=SMALL, color=INK, **place)
     return ax
 
 
@@ -360,7 +321,7 @@ def legend(ax: Axes, **options: Any) -> Any:
     return ax.legend(**{"loc": "best", "borderaxespad": 0.3, **options})
 
 
-@styled
+@matplotlib.rc_context(RC)
 def placeholder(text: str) -> Figure:
     """What stands where a figure would be that has not been trained."""
     figure, ((ax,),) = panels(1, 1, height=1.5)
@@ -384,38 +345,26 @@ def folder(chapter: str) -> Path:
     return Path(session.current().figures or ROOT / "figures") / chapter
 
 
-def save(figure: Figure, chapter: str, name: str, *, dpi: int = 200) -> list[Path]:
-    """Write a figure as PNG and SVG; the same figure gives the same bytes.
-
-    Args:
-        figure: what to write.
-        chapter: name of the chapter, a folder below figures/.
-        name: the figure's id, the file's name.
-        dpi: resolution of the PNG.
-
-    Returns:
-        The two paths.
+def save(figure: Figure, chapter: str, name: str) -> None:
+    """Write a figure as figures/<chapter>/<name>.png and .svg; the same figure gives the same bytes.
 
     Raises:
         OSError: the folder cannot be written to; no half-written file is left.
     """
-    place, buffer = folder(chapter), io.BytesIO()
+    buffer = io.BytesIO()
     with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
-        figure.savefig(buffer, format="svg", dpi=dpi, facecolor="white", metadata={"Date": None, "Creator": None})
-    contents = {"png": png(figure, dpi=dpi, colors=256), "svg": lean(buffer.getvalue())}
-    made = [place / f"{name}.{kind}" for kind in contents]
-    for path, content in zip(made, contents.values(), strict=True):
-        write_whole(path, content)
-    return made
+        figure.savefig(buffer, format="svg", dpi=200, facecolor="white", metadata={"Date": None, "Creator": None})
+    write_whole(folder(chapter) / f"{name}.png", png(figure, dpi=200, colors=256))
+    write_whole(folder(chapter) / f"{name}.svg", lean(buffer.getvalue()))
 
 
 def lean(svg: bytes) -> bytes:
     """An SVG with its coordinates to a hundredth of a point, where matplotlib writes six decimals."""
-    return re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', lambda found: LONG.sub(_short, found[0]), svg)
 
+    def shortened(attribute: re.Match[bytes]) -> bytes:
+        return LONG.sub(lambda number: b"%.2f" % float(number[0]), attribute[0])
 
-def _short(number: re.Match[bytes]) -> bytes:
-    return b"%.2f" % float(number[0])
+    return re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', shortened, svg)
 
 
 def save_if_asked(figure: Figure, chapter: str, name: str) -> None:

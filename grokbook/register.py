@@ -1,14 +1,14 @@
 """The register: which criteria a claim has had, when each was written down, and which of them is counted.
 
 ``results/<chapter>/criteria.json`` holds an entry a claim: ``whose`` it is (``"paper"`` or ``"ours"``) and its
-``versions``, the first one first. A version has its ``date`` and ``commit``, the ``criterion``, the size of the
-``record`` that existed by then (``RECORDS``), the ``verdict`` it gave last, and, from the second on, ``why`` it was
-written and whether an error in the one before it ``forced`` that. Verdicts are those of the criterion alone: that it
-decides nothing on a smaller record (``claims.decided``) is left to who counts them. ``added_later`` marks a first
-version that was written after its record, ``together`` one that came into the history in one commit with it, so that
-the history does not say which was first. Where the last change was made after a record and not forced, ``counted`` is
-what the criterion before all such changes gives on today's record, and ``counted_how`` the number that decides.
-``restated`` marks a version that says the same in other words. Claims that are gone say when and why in ``withdrawn``.
+``versions``, the first one first. A version has its ``date`` and ``commit``, the ``criterion`` or its ``parts``, the
+size of the ``record`` that existed by then ("none" where there was none), the ``verdict`` it gave last, and, from the
+second on, ``why`` it was written and whether an error in the one before it ``forced`` that. Verdicts are those of the
+criterion alone: that it decides nothing on a smaller record (``claims.decided``) is left to who counts them.
+``added_later`` marks a first version that was written after its record, ``together`` one that came into the history in
+one commit with it. Where the last change was made after a record and not forced, ``counted`` is what the criterion
+before all such changes gives on today's record, and ``counted_how`` the number that decides. ``restated`` marks a
+version that says the same in other words. Claims that are gone say when and why in ``withdrawn``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from typing import Any
 
 from grokbook.claims import decided
 from grokbook.train import records
-
-RECORDS = ("none", "smaller", "fewer seeds", "full")
 
 Entry = Mapping[str, Any]
 
@@ -47,18 +45,9 @@ def load(chapter: str) -> dict[str, Any]:
         raise ValueError(f"{file.name} of {chapter}, line {error.lineno}: {error.msg}") from None
 
 
-def changes(entry: Entry) -> list[Entry]:
-    """The versions that were written after a record existed, without the first version."""
-    return [
-        version
-        for version in entry.get("versions", ())[1:]
-        if version["record"] != "none" and not version.get("restated")
-    ]
-
-
 def changed(entry: Entry) -> bool:
     """Whether the criterion is another than before the record, forced or not."""
-    return bool(changes(entry))
+    return any(one["record"] != "none" and not one.get("restated") for one in entry.get("versions", ())[1:])
 
 
 def counted(entry: Entry, outcome: str, size: str = "full") -> str:
@@ -72,34 +61,21 @@ def counted(entry: Entry, outcome: str, size: str = "full") -> str:
     return decided(entry["counted"], size) if "counted" in entry else outcome
 
 
-def earlier(entry: Entry, size: str = "full") -> str | None:
-    """For a changed criterion, the verdict by the earlier one: on today's record where it is known, else on its own."""
-    if not changed(entry):
-        return None
-    before = entry["versions"][entry["versions"].index(changes(entry)[0]) - 1]
-    return counted(entry, str(before.get("verdict")), size)
-
-
 def story(entry: Entry) -> list[str]:
     """The versions of a criterion that followed a record, each as a line."""
     lines = []
-    for before, one in zip([None, *entry.get("versions", ())], entry.get("versions", ()), strict=False):
+    versions = entry.get("versions", ())
+    for before, one in zip([None, *versions], versions, strict=False):
         if one.get("restated"):
             continue
         if before is None:
             lines += [f"Added on {one['date']}, after the record."] if one.get("added_later") else []
         elif one.get("record", "none") != "none":
             error = " It was in error." if one.get("forced") else ""
-            lines.append(
-                f"Changed on {one['date']}, after the record: {one['why']}{error} Before: {text(before)}"
-                + (f" (verdict then: {before['verdict']})." if before.get("verdict") else ".")
-            )
+            was = "; ".join(before["parts"]) if "parts" in before else before["criterion"]
+            then = f" (verdict then: {before['verdict']})" if before.get("verdict") else ""
+            lines.append(f"Changed on {one['date']}, after the record: {one['why']}{error} Before: {was}{then}.")
     return lines
-
-
-def text(version: Mapping[str, Any]) -> str:
-    """A version's criterion as a line."""
-    return "; ".join(version["parts"]) if "parts" in version else str(version["criterion"])
 
 
 def enter(
@@ -124,15 +100,11 @@ def enter(
         entry = entries.setdefault(id, {"whose": whose, "versions": []})
         if entry["versions"] and entry["versions"][-1].get("parts") == words:
             continue
-        late = standing.get(id, "none") != "none"
-        if late and not why:
+        record = standing.get(id, "none")
+        if record != "none" and not why:
             raise ValueError(f"{chapter}: the criterion of {id} changes after its record exists: say why")
-        version: dict[str, Any] = {
-            "date": datetime.date.today().isoformat(),
-            "parts": words,
-            "record": standing.get(id, "none"),
-        }
-        if late:
+        version: dict[str, Any] = {"date": datetime.date.today().isoformat(), "parts": words, "record": record}
+        if record != "none":
             version |= {"why": why, "forced": False} if entry["versions"] else {"why": why, "added_later": True}
         entry["versions"].append(version)
         made.append(id)

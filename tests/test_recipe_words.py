@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from grokbook import recipes
 from grokbook.models.encoder import PairEncoder
 from grokbook.models.toy import AdditionDecoder
@@ -25,10 +27,10 @@ def test_a_phrase_names_what_differs_between_settings():
 
 
 def test_values_are_shown_one_by_one_or_as_a_range():
-    assert recipes._values([500]) == "500"
-    assert recipes._values([0.2, 0.4]) == "0.2, 0.4"
-    assert recipes._values([3, 4, 1, 2]) == "1 to 4 (4 values)"
+    assert recipes._values(np.array([500])) == "500"
+    assert recipes._values(np.array([0.2, 0.4])) == "0.2, 0.4"
+    assert recipes._values(np.array([3, 4, 1, 2])) == "1 to 4 (4 values)"
 
 
 def test_few_values_keep_the_order_of_their_conditions():
-    assert recipes._values([6_000, 4_000, 3_000, 6_000]) == "6,000, 4,000, 3,000"
+    assert recipes._values(np.array([6_000, 4_000, 3_000, 6_000])) == "6,000, 4,000, 3,000"

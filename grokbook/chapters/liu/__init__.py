@@ -11,10 +11,10 @@ from grokbook.settings import Budget, Range, Seeds, Steps, whole
 
 
 def _folder_or_none(value: str) -> bool:
-    from grokbook.images import check_mnist
+    from grokbook.images import mnist
 
     if value:
-        check_mnist(value)
+        mnist(value)
     return True
 
 

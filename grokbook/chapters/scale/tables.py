@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import html
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from grokbook.tables import Markdown, Table, plain_table
+from grokbook.fold import Html
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
 
@@ -22,7 +24,7 @@ def measured() -> dict[str, Any]:
     return dict(json.loads((records.ROOT / "benchmarks" / "benchmarks.json").read_text()))
 
 
-def speed() -> Table:
+def speed() -> Html:
     """Each workload's step beside the plain one, with floors and aims."""
     rows = [
         [
@@ -86,7 +88,7 @@ def _out_of_reach(rows: Sequence[dict[str, Any]]) -> str:
     return f"A floor above it cannot be met on this processor: {', and '.join(names)}. "
 
 
-def growth() -> Table:
+def growth() -> Html:
     """How the time of a step grows with each size."""
     rows = [
         [
@@ -102,7 +104,7 @@ def growth() -> Table:
     return plain_table(head, rows, "How the time of a step grows, as a power of each size")
 
 
-def diagrams() -> Markdown | Table:
+def diagrams() -> Markdown | Html:
     """Four phase diagrams trained again from nothing, by the clock, and how many networks end as the record's did."""
     rows = measured().get("diagrams", [])
     if not rows:
@@ -174,7 +176,7 @@ def makespan(seconds: Iterable[float], workers: int) -> float:
     return max(free)
 
 
-def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
+def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Html:
     """Every experiment: networks, their steps together, operations, core hours as planned and as measured where there
     is a record, and the plan for GPUs."""
     core, gpu = _core(), _gpu(gpu_tflops, launch_ms)
@@ -197,7 +199,7 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
     return plain_table(head, rows, "What each experiment takes at the paper's settings")
 
 
-def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Table:
+def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Html:
     """The whole book, as one queue of shards, on cores and on GPUs."""
     everything, gpu, rows = planning.experiments().values(), _gpu(gpu_tflops, launch_ms), []
     queues = {"2 cores": (2, [time for one in everything for time in shard_seconds([one], _core_of(one), 2)])}
@@ -220,6 +222,33 @@ def limits() -> Markdown:
     return Markdown(
         f"All trainings together are {total / 1e15:,.0f} PFLOP, of which {heaviest.name} alone has {share:.0%}. The "
         f"longest single training is one of {longest.name}."
+    )
+
+
+class Markdown:
+    """Text that notebooks and pages render as Markdown."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Html:
+    """A table in a scrolling box; cells are HTML already, one a column, and the first names its row."""
+    columns = "".join(f'<th scope="col">{name}</th>' for name in head)
+    labels = [html.escape(re.sub("<.*?>", "", name), quote=True) for name in head[1:]]
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>'
+        + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in zip(labels, rest, strict=True))
+        + "</tr>"
+        for first, *rest in rows
+    )
+    told = html.escape(caption, quote=True)
+    return Html(
+        f'<div class="verdicts" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
+        f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

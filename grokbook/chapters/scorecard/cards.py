@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grokbook import plotting, session
 from grokbook.claims import OUTCOMES
 from grokbook.fold import Html, badge
-from grokbook.plotting import styled
 from grokbook.train import records
 from grokbook.words import number
 
@@ -128,7 +128,7 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
     return told
 
 
-@styled
+@matplotlib.rc_context(plotting.RC)
 def bars(found: Sequence[Card]) -> Figure:
     """Two bars for each chapter, the paper's claims and our own checks, one unit a claim, divided by verdict."""
     rows = [(card, whose) for card in found for whose in ("paper", "ours") if card.of(whose)]

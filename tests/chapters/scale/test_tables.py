@@ -33,6 +33,12 @@ def test_the_measured_table_has_all_workloads_with_their_floors():
         assert row["workload"] in markup and f"({row['ratio_floor']:.1f}×" in markup
 
 
+def test_a_plain_table_names_rows_and_columns():
+    markup = tables.plain_table(("Name", "<b>Value</b>"), [("x", "1")], "Things").markup
+    assert '<th scope="col"><b>Value</b></th>' in markup
+    assert '<th scope="row">x</th><td data-label="Value">1</td>' in markup
+
+
 def test_a_ratio_below_its_floor_is_called_that():
     assert "below the floor" in tables._against(2.0, 2.5, 3.5, "{:.1f}×")
     assert "floor met" in tables._against(3.0, 2.5, 3.5, "{:.1f}×")

@@ -1,11 +1,10 @@
-"""How numbers are written, and the plain table that holds them."""
+"""How numbers are written."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from grokbook.tables import plain_table
 from grokbook.words import number, percent
 
 
@@ -30,10 +29,3 @@ def test_numbers_have_three_digits(value, text):
 def test_shares_are_percentages_and_what_is_unknown_a_dash():
     assert (percent(0.5051), percent(0.00396), percent(1.0)) == ("50.5 %", "0.396 %", "100 %")
     assert percent(float("nan")) == percent(None) == "–"
-
-
-def test_a_plain_table_names_rows_and_columns():
-    markup = plain_table(("Name", "Value"), [("x", "1")], "Things")._repr_html_()
-    assert '<th scope="col">Value</th>' in markup and '<th scope="row">x</th><td data-label="Value">1</td>' in markup
-    assert "cards" not in markup
-    assert "cards" in plain_table(("Name", "<b>Value</b>"), [("x", "1")], "Things", cards=True).markup
