@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -320,103 +320,75 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def options() -> dict[str, dict[str, Any]]:
+    """Every argument that a command may take."""
+    number: dict[str, Any] = {"type": positive, "metavar": "N"}
+    flag: dict[str, Any] = {"action": "store_true"}
+    folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
+    given: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME=VALUE"}
+    return {
+        "chapter": {"metavar": "CHAPTER"},
+        "experiment": {"metavar": "CHAPTER/EXPERIMENT", "help": "for list, status and train also a whole CHAPTER"},
+        "-p --parameter": {**given, "help": "of the chapter's page, or of the experiment; several may follow one -p"},
+        "--scale": {
+            "choices": ("full", "quick"),
+            "default": "full",
+            "help": "full (default): settings for which records are stored; quick: small ones, trained in minutes",
+        },
+        "--fresh": {**flag, "help": "ignore stored records and train again"},
+        "--reduced": {**flag, "help": "the smaller one that stands in for it on a page"},
+        "--device": {
+            "default": session.current().device,
+            "help": "auto (default: CUDA where there is one), cpu or cuda",
+        },
+        "--out": {**folder, "help": "where records go (default: the local cache; for queue results)"},
+        "--workers": {**number, "help": "processes (default: one per core or per GPU)"},
+        "--scheduler": {
+            "metavar": "ADDRESS",
+            "default": session.current().scheduler or None,
+            "help": "a Dask scheduler, as in tls://host:8786, whose workers train instead",
+        },
+        "--block": {**number, "help": "members trained side by side in one process"},
+        "--run": {**flag, "help": "train, the best value for the time first"},
+        "--minutes": {**number, "help": "how long (default: to the end)"},
+        "--cores": {**number, "help": "processes (default: one per core or per GPU)"},
+        "--sample": {**number, "help": "only so many of its runs, spread over it"},
+        "--why": {"help": "why a criterion changes after its record exists"},
+    }
+
+
 def parser() -> Parser:
+    """Commands with an example each; what they do is their function's docstring."""
     top = Parser(prog="grokbook", description="Train, draw, check and render the Grokking Book.")
     top.add_argument("--version", action="version", version=f"grokbook {grokbook.__version__}")
     commands = top.add_subparsers(dest="command", metavar="command", required=True, title="commands")
-
-    def command(name: str, do: Callable[[argparse.Namespace], None], example: str) -> Parser:
+    known = {name.split()[-1].strip("-"): (name.split(), told) for name, told in options().items()}
+    for do, taken, example in (
+        (list_, "experiment", "list gromov"),
+        (
+            train,
+            "experiment parameter device out fresh reduced workers scheduler block",
+            "train gromov/learning_curves --device cuda --workers 1",
+        ),
+        (queue_, "run minutes cores out device", "queue --run --minutes 9 --cores 1"),
+        (run, "chapter parameter scale fresh device", "run gromov -p p=59 width=1024"),
+        (book_, "scale fresh device", "book --scale quick"),
+        (figures, "scale fresh device", "figures"),
+        (status, "experiment", "status gromov"),
+        (register, "chapter why", 'register gromov --why "the bound was in degrees, not radians"'),
+        (verify, "experiment parameter reduced sample device workers scheduler", "verify gu/base --sample 1"),
+    ):
         summary = do.__doc__ or ""
         made = commands.add_parser(
-            name,
+            do.__name__.strip("_"),
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
-            epilog=f"example:\n  {example}",
+            epilog=f"example:\n  grokbook {example}",
         )
         made.set_defaults(do=do, parser=made)
-        return made
-
-    def building(made: Parser) -> None:
-        made.add_argument(
-            "--scale",
-            choices=("full", "quick"),
-            default="full",
-            help="full (default): the paper's settings, for which"
-            " records are stored; quick: the small settings of each chapter",
-        )
-        made.add_argument("--fresh", action="store_true", help="ignore stored records and train again")
-        device(made)
-
-    def device(made: Parser) -> None:
-        made.add_argument(
-            "--device",
-            default=session.current().device,
-            help="auto (default: CUDA where there is one), cpu or cuda",
-        )
-
-    def workers(made: Parser) -> None:
-        made.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per core or per GPU)")
-        made.add_argument(
-            "--scheduler",
-            metavar="ADDRESS",
-            default=session.current().scheduler or None,
-            help="a Dask scheduler, as in tls://host:8786, whose workers train instead",
-        )
-
-    def reduced(made: Parser) -> None:
-        made.add_argument("--reduced", action="store_true", help="the smaller one that stands in for it on a page")
-
-    def assignments(made: Parser, whose: str) -> None:
-        made.add_argument(
-            "-p",
-            "--parameter",
-            metavar="NAME=VALUE",
-            nargs="+",
-            action="extend",
-            default=[],
-            help=f"a parameter of the {whose}; several may follow one -p",
-        )
-
-    whose = "experiment (its defaults are the paper's settings)"
-    for made in (command("list", list_, "grokbook list gromov"), command("status", status, "grokbook status gromov")):
-        made.add_argument("experiment", nargs="?", metavar="CHAPTER[/EXPERIMENT]", help="only these")
-
-    made = command("train", train, "grokbook train gromov/learning_curves --device cuda --workers 1")
-    made.add_argument("experiment", metavar="CHAPTER[/EXPERIMENT]")
-    assignments(made, whose)
-    device(made)
-    made.add_argument("--out", type=Path, metavar="DIR", help="where the record goes (default: the local cache)")
-    made.add_argument("--fresh", action="store_true", help="train even if the record is there")
-    reduced(made)
-    workers(made)
-    made.add_argument("--block", type=positive, metavar="N", help="members trained side by side in one process")
-
-    made = command("queue", queue_, "grokbook queue --run --minutes 9 --cores 1")
-    made.add_argument("--run", action="store_true", help="train, the best value for the time first")
-    made.add_argument("--minutes", type=positive, metavar="N", help="how long (default: to the end)")
-    made.add_argument("--cores", type=positive, metavar="N", help="processes (default: one per core or per GPU)")
-    made.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: results)")
-    device(made)
-
-    made = command("run", run, "grokbook run gromov -p p=59 width=1024")
-    made.add_argument("chapter", metavar="CHAPTER")
-    assignments(made, "chapter's parameters cell")
-    building(made)
-
-    building(command("book", book_, "grokbook book --scale quick"))
-    building(command("figures", figures, "grokbook figures"))
-
-    made = command("register", register, 'grokbook register gromov --why "the bound was in degrees, not radians"')
-    made.add_argument("chapter", metavar="CHAPTER")
-    made.add_argument("--why", help="why a criterion changes after its record exists")
-
-    made = command("verify", verify, "grokbook verify gromov/learning_curves --sample 1")
-    made.add_argument("experiment", metavar="CHAPTER/EXPERIMENT")
-    assignments(made, whose)
-    reduced(made)
-    made.add_argument("--sample", type=positive, metavar="N", help="only so many of its runs, spread over it")
-    device(made)
-    workers(made)
+        for name in taken.split():
+            names, told = known[name]
+            made.add_argument(*names, **told, **({"nargs": "?"} if do in (list_, status) else {}))
     return top
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -140,26 +140,17 @@ class Chapter:
     @cached_property
     def experiments(self) -> dict[str, Recipe]:
         """All of its experiments."""
-        return dict(self._all(lambda section: section.experiments.items()))
+        return {name: one for section in self.sections.values() for name, one in section.experiments.items()}
 
     @cached_property
     def studies(self) -> dict[str, Callable[..., xr.Dataset]]:
         """All of its studies."""
-        return dict(self._all(lambda section: section.studies.items()))
+        return {name: one for section in self.sections.values() for name, one in section.studies.items()}
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
         """All of its claims by id."""
-        return dict(self._all(lambda section: ((one.id, one) for one in section.claims)))
-
-    def _all(self, of: Callable[[Section], Any]) -> Iterator[tuple[str, Any]]:
-        seen: set[str] = set()
-        for section in self.sections.values():
-            for name, thing in of(section):
-                if name in seen:
-                    raise ValueError(f"{self.name}: two things are called {name}")
-                seen.add(name)
-                yield name, thing
+        return {one.id: one for section in self.sections.values() for one in section.claims}
 
     def needed_by(self, name: str) -> list[str]:
         """The experiments behind an experiment, a study, or what a part's argument names."""

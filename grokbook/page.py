@@ -23,7 +23,7 @@ import xarray as xr
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
-from grokbook.claims import Claim, Verdict, tally
+from grokbook.claims import Claim, Verdict, smallest, tally
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
@@ -104,7 +104,7 @@ class Page(Mapping[str, xr.Dataset]):
         except ValueError as error:
             raise NotTrained(name, str(error)) from None
         sizes = [data.attrs.get("size", "full") for data in (*given.values(), study)]
-        return study.assign_attrs(size=max(sizes, key=("full", "fewer seeds", "smaller").index, default="full"))
+        return study.assign_attrs(size=smallest(sizes))
 
     def _obtain(self, name: str) -> xr.Dataset:
         wanted = self.experiment(name)

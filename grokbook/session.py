@@ -26,7 +26,6 @@ class Session:
         turn: a file that is locked by the chapter which trains with all cores or the GPU.
         cache: where records trained here are kept; empty: the usual place.
         scheduler: address of a Dask scheduler whose workers train.
-        strict: whether a figure that the lint refuses is an error.
     """
 
     scale: str = "paper"
@@ -38,7 +37,6 @@ class Session:
     turn: str = ""
     cache: str = ""
     scheduler: str = ""
-    strict: bool = False
 
     def variable(self) -> dict[str, str]:
         """The environment that hands it on."""

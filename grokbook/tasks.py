@@ -110,8 +110,23 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
     return table
 
 
+class _Drawn:
+    """A task whose seed decides targets and training set together."""
+
+    def targets(self, seed: int) -> NDArray[np.float64] | None:
+        """What the outputs are to be for each answer, (labels, target_size); None is one-hot."""
+        return self._draw(seed)[0]
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which samples a seed trains on, (rows,)."""
+        return self._draw(seed)[1]
+
+    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class AdditionTask:
+class AdditionTask(_Drawn):
     """Learn i + j of two symbols from some of its samples: the toy problem of Liu et al. (2022), section 3.
 
     A sample is unordered, and enters as the number of times that each symbol occurs in it, so that its product with
@@ -180,14 +195,6 @@ class AdditionTask:
         answers = self.samples.sum(-1)
         return one_hot[self.samples].sum(1), answers % self.p if self.modular else answers
 
-    def targets(self, seed: int) -> NDArray[np.float64] | None:
-        """What the outputs are to be for each answer, (labels, target_size); None is one-hot."""
-        return self._draw(seed)[0]
-
-    def in_train(self, seed: int) -> NDArray[np.bool_]:
-        """Which samples a seed trains on, (rows,)."""
-        return self._draw(seed)[1]
-
     def train_pairs(self, seed: int) -> NDArray[np.int64]:
         """The samples that a seed trains on, (train_size, 2)."""
         return self.samples[self.in_train(seed)]
@@ -204,7 +211,7 @@ class AdditionTask:
 
 
 @dataclass(frozen=True)
-class GroupTask:
+class GroupTask(_Drawn):
     """Learn the product of two elements of a group: Liu et al. (2022), appendix H.
 
     Args:
@@ -243,14 +250,6 @@ class GroupTask:
         products = group_table(self.group)
         answers = products.T if self.recipe == "diagram" else products
         return np.eye(self.labels, dtype=np.float32)[self.samples], answers.reshape(-1)
-
-    def targets(self, seed: int) -> NDArray[np.float64] | None:
-        """What the outputs are to be for each element, (order, target_size); None is one-hot."""
-        return self._draw(seed)[0]
-
-    def in_train(self, seed: int) -> NDArray[np.bool_]:
-        """Which pairs a seed trains on, (rows,)."""
-        return self._draw(seed)[1]
 
     def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
         return _targets_and_split(seed, self.labels**2, self.train_size, (self.labels, self.target_size))

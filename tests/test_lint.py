@@ -40,9 +40,6 @@ def test_what_a_reader_would_trip_over_is_told(figure, spoil, words):
     assert any(words in problem for problem in lint.problems(made))
 
 
-def test_a_strict_build_refuses_and_another_tells(handed, capsys):
+def test_a_build_tells_of_it(capsys):
     lint.complain("gromov", "fig1", ["a panel is empty"])
     assert "gromov, fig1: a panel is empty" in capsys.readouterr().err
-    handed(strict=True)
-    with pytest.raises(ValueError, match="a panel is empty"):
-        lint.complain("gromov", "fig1", ["a panel is empty"])

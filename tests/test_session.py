@@ -9,7 +9,7 @@ from grokbook.session import Session
 
 
 def test_what_is_handed_on_arrives_and_outweighs_what_the_user_says(monkeypatch):
-    sent = Session("quick", "cuda", True, "figures", "log", "progress", "turn", "cache", "tcp://a:1", True)
+    sent = Session("quick", "cuda", True, "figures", "log", "progress", "turn", "cache", "tcp://a:1")
     for name, value in sent.variable().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GROKBOOK_DEVICE", "cpu")

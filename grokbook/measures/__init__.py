@@ -4,17 +4,8 @@ Everything is computed in double precision and vectorised over leading axes, so 
 needs no loop. The Fourier transforms use ``exp(-2 pi i k n / p)``; powers are one-sided, ``k = 0 .. p // 2``.
 """
 
-from grokbook.measures.angles import (
-    circular_mean,
-    circular_sd,
-    resultant_length,
-)
-from grokbook.measures.curves import (
-    first_step,
-    last_value,
-    median,
-    ranks,
-)
+from grokbook.measures.angles import circular_mean, circular_sd, resultant_length
+from grokbook.measures.curves import first_step, last_value, median, ranks
 from grokbook.measures.fourier import (
     IPR_DEFINITIONS,
     PhaseResiduals,
@@ -28,18 +19,9 @@ from grokbook.measures.fourier import (
     ring_share,
     single_frequency_share,
 )
-from grokbook.measures.med import (
-    embedding_blocks,
-    main_embedding_difference,
-    permuted_embedding_difference,
-)
-from grokbook.measures.norms import (
-    effective_dimension,
-    embedding_norm,
-    weight_norm,
-)
+from grokbook.measures.med import embedding_blocks, main_embedding_difference, permuted_embedding_difference
+from grokbook.measures.norms import effective_dimension, embedding_norm, weight_norm
 from grokbook.measures.parallelograms import (
-    REDUCTIONS,
     Sums,
     group_parallelogram_gaps,
     group_representation_quality_index,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import checks
 from grokbook.measures.common import Array, as_embedding, ratio
 
 
@@ -40,10 +41,6 @@ def single_frequency_share(weights: ArrayLike) -> Array:
     return ratio(power[..., 1:].max(-1), power.sum(-1))
 
 
-def _one_sided(rows: Array) -> Array:
-    return fourier_power(rows)
-
-
 def _two_sided(rows: Array) -> Array:
     return np.square(np.abs(np.fft.fft(rows, axis=-1)))
 
@@ -51,19 +48,17 @@ def _two_sided(rows: Array) -> Array:
 def _real_basis(rows: Array) -> Array:
     """Power along the orthonormal cosines and sines, which keep apart what a complex modulus adds up."""
     wave, n = np.fft.rfft(rows, axis=-1), rows.shape[-1]
-    weight = np.full(wave.shape[-1], 2.0)  # a frequency and its negative
-    weight[0] = 1.0
-    if n % 2 == 0:
-        weight[-1] = 1.0
+    k = np.arange(wave.shape[-1])
+    weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0)  # a frequency and its negative, where it has one
     return np.concatenate([weight * wave.real**2, weight * wave.imag**2], axis=-1) / n
 
 
 #: Readings of eq. 28: name -> (transform each half of length p? else the row of length 2p, the power).
 IPR_DEFINITIONS = {
-    "one-sided, per half": (True, _one_sided),
+    "one-sided, per half": (True, fourier_power),
     "two-sided, per half": (True, _two_sided),
     "real basis, per half": (True, _real_basis),
-    "one-sided, whole row": (False, _one_sided),
+    "one-sided, whole row": (False, fourier_power),
     "two-sided, whole row": (False, _two_sided),
 }
 
@@ -87,8 +82,7 @@ def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") ->
     Raises:
         ValueError: there is no such definition.
     """
-    if definition not in IPR_DEFINITIONS:
-        raise ValueError(f"definition must be one of {', '.join(map(repr, IPR_DEFINITIONS))}, got {definition!r}")
+    checks.one_of("definition", definition, tuple(IPR_DEFINITIONS))
     per_half, power = IPR_DEFINITIONS[definition]
     rows = _halves(W_in) if per_half else np.asarray(W_in, float)[..., None, :]  # (..., width, 2 or 1, n)
     return inverse_participation_ratio(power(rows)).mean((-2, -1))
@@ -118,16 +112,11 @@ def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     Raises:
         ValueError: the shapes do not belong together.
     """
-    halves, out = (
-        _halves(W_in),
-        np.swapaxes(np.asarray(W_out, float), -1, -2),
-    )  # (..., width, 2, p), (..., width, p)
+    halves, out = _halves(W_in), np.swapaxes(np.asarray(W_out, float), -1, -2)  # (..., width, 2, p), (..., width, p)
     p = halves.shape[-1]
     if out.shape != (*halves.shape[:-2], p):
-        raise ValueError(
-            f"W_out must have shape (..., p, width) to match W_in (..., width, 2p), "
-            f"got W_out {np.shape(W_out)} and W_in {np.shape(W_in)}"
-        )
+        got = f"got W_out {np.shape(W_out)} and W_in {np.shape(W_in)}"
+        raise ValueError(f"W_out must have shape (..., p, width) to match W_in (..., width, 2p), {got}")
     rows = np.concatenate([halves, out[..., None, :]], axis=-2)  # (..., width, 3, p)
     waves = np.fft.rfft(rows, axis=-1)
     power = np.square(np.abs(waves))
@@ -173,15 +162,10 @@ def line_shares(maps: ArrayLike) -> dict[str, Array]:
     Raises:
         ValueError: the last two axes differ.
     """
-    maps = np.asarray(maps, float)
-    p = maps.shape[-1]
-    if maps.ndim < 2 or maps.shape[-2] != p:
-        raise ValueError(f"maps must have shape (..., p, p), got {maps.shape}")
-    power = np.square(np.abs(np.fft.fft2(maps - maps.mean((-2, -1), keepdims=True))))
-    power[..., 0, 0] = 0.0
+    power = _map_power(maps)
+    p, total = power.shape[-1], power.sum((-2, -1))
     a = np.arange(p)
-    total = power.sum((-2, -1))
-    shared = power[..., p // 2, p // 2] / 2 if p % 2 == 0 else np.zeros(maps.shape[:-2])
+    shared = power[..., p // 2, p // 2] / 2 if p % 2 == 0 else np.zeros(total.shape)
     wave = slice(None, None, 1 if p % 2 else 2)  # frequencies that a wave in 2n can have; the zero one holds no power
     lines = {
         "n + m": power[..., a, a].sum(-1) - shared,
@@ -202,17 +186,22 @@ def frequency_family_share(maps: ArrayLike, harmonics: int = 1) -> Array:
     Raises:
         ValueError: the last two axes differ.
     """
-    maps = np.asarray(maps, float)
-    p = maps.shape[-1]
-    if maps.ndim < 2 or maps.shape[-2] != p:
-        raise ValueError(f"maps must have shape (..., p, p), got {maps.shape}")
-    power = np.square(np.abs(np.fft.fft2(maps - maps.mean((-2, -1), keepdims=True))))
-    power[..., 0, 0] = 0.0
-    families = []
+    power = _map_power(maps)
+    p, families = power.shape[-1], []
     for k in range(1, p // 2 + 1):
         members = sorted({multiple * k % p for multiple in range(-harmonics, harmonics + 1)})
         families.append(power[..., members, :][..., members].sum((-2, -1)))
     return ratio(np.max(families, axis=0), power.sum((-2, -1)))
+
+
+def _map_power(maps: ArrayLike) -> Array:
+    """The two-dimensional Fourier power of maps (..., p, p), their means left out."""
+    maps = np.asarray(maps, float)
+    if maps.ndim < 2 or maps.shape[-2] != maps.shape[-1]:
+        raise ValueError(f"maps must have shape (..., p, p), got {maps.shape}")
+    power = np.square(np.abs(np.fft.fft2(maps - maps.mean((-2, -1), keepdims=True))))
+    power[..., 0, 0] = 0.0
+    return power
 
 
 class Ring(NamedTuple):
@@ -237,10 +226,10 @@ def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
         ValueError: no such frequency at this p.
     """
     plane = as_embedding(plane, "(..., p, d)", 2)
-    p = plane.shape[-2]
-    power = np.square(np.abs(np.fft.rfft(plane - plane.mean(-2, keepdims=True), axis=-2))).sum(-1)
+    plane, p = plane - plane.mean(-2, keepdims=True), plane.shape[-2]
+    power = np.square(np.abs(np.fft.rfft(plane, axis=-2))).sum(-1)
     power = power[..., 1 : (p + 1) // 2] * 2 / p  # a frequency and its negative; (..., f)
-    total = np.square(plane - plane.mean(-2, keepdims=True)).sum((-2, -1))
+    total = np.square(plane).sum((-2, -1))
     if frequency is None:
         best = power.argmax(-1)
     elif 1 <= frequency <= power.shape[-1]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from grokbook.measures.common import Array
+from grokbook import checks
+from grokbook.measures.common import Array, as_embedding
 
 
 def main_embedding_difference(
@@ -28,16 +29,15 @@ def main_embedding_difference(
     Raises:
         ValueError: fewer than two rows, a step without a difference, or an unknown reduction.
     """
-    embedding = np.asarray(embedding, float)
-    if embedding.ndim < 2 or embedding.shape[-2] < 2:
-        raise ValueError(f"embedding must have shape (..., p, d) with p of at least 2, got {embedding.shape}")
+    embedding = as_embedding(embedding, "(..., p, d)", 2)
     p = embedding.shape[-2]
+    if p < 2:
+        raise ValueError(f"embedding must have p of at least 2, got {embedding.shape}")
     if not isinstance(step, int | np.integer) or step % p == 0 or not (cyclic or 0 < step < p):
         wanted = "a whole number, no multiple of p" if cyclic else "a whole number from 1 to p - 1 without the wrap"
         raise ValueError(f"step must be {wanted}, got step={step} with p={p}")
     reductions = {"mean": lambda d: d.mean(-1), "sum": lambda d: d.sum(-1), "none": lambda d: d}
-    if reduction not in reductions:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, reductions))}, got {reduction!r}")
+    checks.one_of("reduction", reduction, tuple(reductions))
     ahead = np.roll(embedding, -step, axis=-2)
     differences = np.sqrt(np.square(ahead - embedding).sum(-1))  # (..., p)
     return reductions[reduction](differences if cyclic else differences[..., : p - step])
@@ -57,9 +57,7 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
     Raises:
         ValueError: offset + p exceeds the vocabulary.
     """
-    table = np.asarray(table, float)
-    if table.ndim < 2:
-        raise ValueError(f"table must have shape (..., vocabulary, d), got {table.shape}")
+    table = as_embedding(table, "(..., vocabulary, d)", 2)
     if p < 2 or offset < 0 or offset + p > table.shape[-2]:
         raise ValueError(
             f"offset + p must fit the vocabulary of {table.shape[-2]} tokens, got offset={offset} and p={p}"
@@ -76,8 +74,6 @@ def permuted_embedding_difference(embedding: ArrayLike, *, seed: int = 0) -> Arr
     Raises:
         ValueError: not of two dimensions or more.
     """
-    embedding = np.asarray(embedding, float)
-    if embedding.ndim < 2:
-        raise ValueError(f"embedding must have shape (..., p, d), got {embedding.shape}")
+    embedding = as_embedding(embedding, "(..., p, d)", 2)
     order = np.random.default_rng(seed).permutation(embedding.shape[-2])
     return main_embedding_difference(embedding[..., order, :])

@@ -19,21 +19,19 @@ class Sums(NamedTuple):
     couples: NDArray[np.int64]  #: (parallelogram, 2) indices a < b into the samples, equal answers
 
 
+@cache
 def sums_of(p: int, *, modular: bool = False) -> Sums:
     """All samples i <= j of addition on 0 .. p - 1 and the permissible parallelograms among them.
 
     A parallelogram is an unordered couple of two different unordered pairs with one sum, so (i, j, i, j) is none
     but the degenerate i + n = 2 j is one. Sums are integers, or residues mod p with ``modular``.
     """
-    pairs, couples = _addition(int(p), bool(modular))
-    return Sums(pairs.copy(), couples.copy())  # the cached ones are shared
-
-
-@cache
-def _addition(p: int, modular: bool) -> Sums:
     pairs = np.stack(np.triu_indices(p), axis=-1)
     answers = pairs.sum(-1) % p if modular else pairs.sum(-1)
-    return Sums(pairs, _couples(answers))
+    found = Sums(pairs, _couples(answers))
+    for table in found:
+        table.flags.writeable = False  # they are shared
+    return found
 
 
 def _couples(answers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -75,7 +73,7 @@ def parallelogram_gaps(embedding: ArrayLike, *, normalise: bool = True, reduce: 
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
     checks.one_of("reduce", reduce, REDUCTIONS)
-    pairs, couples = _addition(embedding.shape[-2], False)
+    pairs, couples = sums_of(embedding.shape[-2])
     embedding = standardised(embedding) if normalise else embedding
     sums = embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :]  # (..., sample, d)
     return _gaps(sums, couples, reduce)
@@ -100,8 +98,7 @@ def representation_quality_index(
 
     Reference: Liu et al. (2022), eqs. 1-3.
     """
-    gaps = parallelogram_gaps(embedding, normalise=normalise, reduce=reduce)
-    return _share_within(gaps, delta)
+    return _share_within(parallelogram_gaps(embedding, normalise=normalise, reduce=reduce), delta)
 
 
 def group_parallelogram_gaps(
@@ -130,12 +127,7 @@ def group_parallelogram_gaps(
 
 
 def group_representation_quality_index(
-    embedding: ArrayLike,
-    table: ArrayLike,
-    delta: float = 0.5**0.5,
-    *,
-    normalise: bool = True,
-    reduce: str = "mean",
+    embedding: ArrayLike, table: ArrayLike, delta: float = 0.5**0.5, *, normalise: bool = True, reduce: str = "mean"
 ) -> Array:
     """The share of couples of equal products a b = c d for which E_a E_b and E_c E_d agree within delta.
 
@@ -151,17 +143,16 @@ def group_representation_quality_index(
 
     Reference: Liu et al. (2022), appendix H.
     """
-    gaps = group_parallelogram_gaps(embedding, table, normalise=normalise, reduce=reduce)
-    return _share_within(gaps, delta)
+    return _share_within(group_parallelogram_gaps(embedding, table, normalise=normalise, reduce=reduce), delta)
 
 
 def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str) -> Array:
     """(..., sample, d) -> (..., couple), a block of couples and of leading axes at a time; rounding counts as zero."""
-    lead, d = sums.shape[:-2], sums.shape[-1]
+    lead, d = sums.shape[:-2], max(sums.shape[-1], 1)
     flat = sums.reshape(-1, *sums.shape[-2:])
     gaps = np.empty((len(flat), len(couples)))
-    wide = max(1, min(len(couples), BLOCK // max(d, 1)))
-    tall = max(1, BLOCK // (wide * max(d, 1)))
+    wide = max(1, min(len(couples), BLOCK // d))
+    tall = max(1, BLOCK // (wide * d))
     for top in range(0, len(flat), tall):
         rows = flat[top : top + tall]
         for left in range(0, len(couples), wide):
@@ -170,7 +161,7 @@ def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str) -> Array:
     rounding = 1e-12 * np.abs(flat).max((-2, -1))
     gaps[gaps <= np.where(np.isfinite(rounding), rounding, 0.0)[:, None]] = 0.0
     if reduce == "mean":
-        gaps /= np.sqrt(max(d, 1))
+        gaps /= np.sqrt(d)
     return gaps.reshape(*lead, len(couples))
 
 
