@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from grokbook import plotting, recipes, register, session, words
-from grokbook.claims import Claim, Verdict
+from grokbook.claims import Claim, Part, Verdict
 from grokbook.sizes import networks
 
 if TYPE_CHECKING:
@@ -27,35 +28,26 @@ def badge(outcome: str, size: str = "full", *, changed: bool = False) -> str:
     return found + (' <span class="verdict size">criterion changed</span>' if changed else "")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Html:
     """Markup that shows itself in a notebook and in the page.
 
     Args:
         poster: a PNG that stands for it elsewhere.
         figures: what it shows one of at a time, by name.
+        text: what stands for it where there is no HTML.
     """
 
-    def __init__(self, markup: str, poster: bytes = b"", figures: Mapping[str, Figure] | None = None) -> None:
-        self.markup, self.poster, self.figures = markup, poster, figures or {}
+    markup: str
+    poster: bytes = b""
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    text: str = "(shown in the page)"
 
     def _repr_html_(self) -> str:
         return self.markup
 
     def __repr__(self) -> str:
-        return "(shown in the page)"
-
-
-class Badge:
-    """A badge for the prose: ``{glue:}`badge-fig1c```."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        self.verdict = verdict
-
-    def _repr_html_(self) -> str:
-        return badge(self.verdict.outcome, self.verdict.size)
-
-    def __repr__(self) -> str:
-        return self.verdict.outcome
+        return self.text
 
 
 def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str:
@@ -63,16 +55,12 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     entry = register.load(page.chapter.name).get(claim.id, {})
     changed = register.changed(entry)
     whose = "" if claim.whose == "paper" else "Our question. "
-    line = [
-        f"Paper: {escape(claim.paper)}" if claim.paper else "",
-        f"Here: {escape(counted.line)}" if counted.line else "",
-    ]
-    said = " · ".join(filter(None, [*line, escape(counted.note)]))
-    inside = _parts(claim, today)
+    paper, here = claim.paper and f"Paper: {escape(claim.paper)}", counted.line and f"Here: {escape(counted.line)}"
+    said = " · ".join(filter(None, [paper, here, escape(counted.note)]))
+    inside = _parts(claim.parts, today)
     if claim.earlier:
-        inside += f"<p>By the criterion as first registered, which counts: {counted.outcome}.</p>" + _parts(
-            claim, counted, earlier=True
-        )
+        inside += f"<p>By the criterion as first registered, which counts: {counted.outcome}.</p>"
+        inside += _parts(claim.earlier, counted)
     if claim.forecast:
         inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
     inside += "".join(f"<p>{escape(line)}</p>" for line in register.story(entry))
@@ -85,17 +73,19 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     )
 
 
-def _parts(claim: Claim, verdict: Verdict, *, earlier: bool = False) -> str:
-    parts = claim.earlier if earlier else claim.parts
-    found = {id(one.part): one for one in verdict.findings}
-    rows = []
-    for part in parts:
-        finding = found.get(id(part))
-        here = escape(finding.ours) if finding else "–"
-        mark = "–" if not finding else "holds" if finding.holds else "fails"
-        rows.append(f'<tr><th scope="row">{escape(part.criterion)}</th><td>{here}</td><td>{mark}</td></tr>')
-    head = "<tr><th scope=col>What must hold</th><th scope=col>Here</th><th scope=col></th></tr>"
-    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+def _parts(parts: Sequence[Part], verdict: Verdict) -> str:
+    """What must hold and what we found, where it could be judged."""
+    rows = [(one.part.criterion, one.ours, "holds" if one.holds else "fails") for one in verdict.findings]
+    return _table(("What must hold", "Here", ""), rows or [(part.criterion, "–", "–") for part in parts])
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table of texts; the first of a row names it."""
+    top = "".join(f"<th scope=col>{escape(one)}</th>" for one in head)
+    body = ""
+    for name, *rest in rows:
+        body += f"<tr><th scope=row>{escape(name)}</th>{''.join(f'<td>{escape(one)}</td>' for one in rest)}</tr>"
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def below(page: Page, id: str, behind: Sequence[str], source: str) -> str:
@@ -160,11 +150,7 @@ def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
         about = held[name].attrs
         cells = [about["size"], str(held[name].sizes["run"]), str(len(np.unique(held[name].seed.values)))]
         rows.append([name, *cells, words.seconds(about["wall_seconds"]), f"{about['machine']}, {about['hash'][:8]}"])
-    head = "".join(f"<th scope=col>{x}</th>" for x in ("Record", "Size", "Networks", "Seeds", "Core time", "Made by"))
-    body = "".join(
-        f"<tr><th scope=row>{escape(a)}</th>{''.join(f'<td>{escape(x)}</td>' for x in rest)}</tr>" for a, *rest in rows
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = _table(("Record", "Size", "Networks", "Seeds", "Core time", "Made by"), rows)
     summary = "<summary>The records this page stands on</summary>"
     return f'<details class="below">{summary}<div class="verdicts">{table}</div></details>'
 
@@ -175,5 +161,4 @@ def highlighted(source: str) -> str:
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
-    found: Any = highlight(source, PythonLexer(), HtmlFormatter())
-    return str(found)
+    return str(highlight(source, PythonLexer(), HtmlFormatter()))

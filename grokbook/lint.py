@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,8 +83,3 @@ def _hidden(ax: Axes, box: Any) -> list[str]:
         if len(points) > 2 and box.shrunk(0.98, 0.98).count_contains(points) > 0.05 * len(points):
             covered.append(line)
     return ["a legend lies over data"] if covered else []
-
-
-def complain(chapter: str, id: str, found: Sequence[str]) -> None:
-    """Say what is wrong with a figure; a build repeats it in the terminal."""
-    print(f"{chapter}, {id}: {'; '.join(found)}", file=sys.stderr)

@@ -15,6 +15,7 @@ import ast
 import dataclasses
 import inspect
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -146,13 +147,14 @@ class Page(Mapping[str, xr.Dataset]):
         from IPython.display import HTML, display
 
         asked, self._asked = self._asked, []
-        if alone := hasattr(figure, "savefig"):
-            if problems := lint.problems(figure):
-                lint.complain(self.chapter.name, id, problems)
-            plotting.save_if_asked(figure, self.chapter.name, id)
-        if session.current().figures:
+        alone = hasattr(figure, "savefig")
+        for problem in lint.problems(figure) if alone else ():
+            print(f"{self.chapter.name}, {id}: {problem}", file=sys.stderr)  # a build repeats it in the terminal
+        if session.current().figures:  # a reader's own execution does not overwrite the committed plots
             place = plotting.folder(self.chapter.name)
-            if not alone:
+            if alone:
+                plotting.save(figure, self.chapter.name, id)
+            else:
                 records.write_whole(place / f"{id}.png", figure.poster)
             if numbers := drawn.table({"": figure} if alone else figure.figures):
                 records.write_whole(place / f"{id}.csv", numbers)
@@ -204,7 +206,7 @@ class Page(Mapping[str, xr.Dataset]):
                 )
             self.verdicts[id] = today, counted
             self._asked = asked
-            glue(f"badge-{id}", fold.Badge(counted))
+            glue(f"badge-{id}", fold.Html(fold.badge(counted.outcome, counted.size), text=counted.outcome))
         return self.verdicts[id]
 
     def facts(self, **facts: object) -> None:

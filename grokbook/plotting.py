@@ -367,12 +367,6 @@ def lean(svg: bytes) -> bytes:
     return re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', shortened, svg)
 
 
-def save_if_asked(figure: Figure, chapter: str, name: str) -> None:
-    """Save only if the session says where: a reader's own execution does not overwrite the committed plots."""
-    if session.current().figures:
-        save(figure, chapter, name)
-
-
 def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:
     """A figure as a small PNG with a palette of so many colours."""
     from PIL import Image

@@ -38,8 +38,3 @@ def test_what_a_reader_would_trip_over_is_told(figure, spoil, words):
     made, ax = figure
     spoil(made, ax)
     assert any(words in problem for problem in lint.problems(made))
-
-
-def test_a_build_tells_of_it(capsys):
-    lint.complain("gromov", "fig1", ["a panel is empty"])
-    assert "gromov, fig1: a panel is empty" in capsys.readouterr().err

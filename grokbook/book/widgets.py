@@ -26,17 +26,16 @@ _PLAY = (
     "const b=this.closest('.grok-frames'),s=b.querySelector('input'),t=this,stop=()=>{clearInterval(b.timer);b.timer=0;"
     "t.textContent='▶';t.setAttribute('aria-label','play')},go=v=>{s.value=v;s.dispatchEvent(new Event('input'))};"
     "if(b.timer)return stop();if(s.value==s.max)go(0);t.textContent='❚❚';t.setAttribute('aria-label','pause');"
-    "b.timer=setInterval(()=>{go(+s.value+1);if(s.value==s.max)stop()},b.dataset.interval)"
+    "b.timer=setInterval(()=>{go(+s.value+1);if(s.value==s.max)stop()},400)"
 )
 
 
 def frames(
-    pictures: Sequence[Figure | bytes],
+    pictures: Sequence[Figure],
     *,
     labels: Sequence[str],
     alts: Sequence[str],
     description: str,
-    interval: int = 400,
     dpi: int = 100,
     colors: int = 64,
     start: int = 0,
@@ -44,14 +43,11 @@ def frames(
     """A slider and a play button over pictures.
 
     Args:
-        pictures: (n,) matplotlib figures (drawn here as PNG, then closed) or PNG files as bytes.
+        pictures: (n,) matplotlib figures.
         labels: (n,) what the slider shows beside itself for each picture, e.g. "step 1,000".
         alts: (n,) what each picture shows, in words.
         description: the slider's name, e.g. "training step".
-
-    Other arguments:
-        interval: milliseconds a frame stays when playing.
-        dpi, colors: resolution and palette with which figures are drawn; PNG bytes are taken as they are.
+        dpi, colors: resolution and palette with which they are drawn as PNG.
         start: the frame that is shown first.
 
     Returns:
@@ -60,16 +56,11 @@ def frames(
     Raises:
         ValueError: different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
     """
-    import matplotlib.pyplot as plt
-
     if not len(pictures) == len(labels) == len(alts) or not pictures:
         raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
     if not all(alt.strip() for alt in alts):
         raise ValueError("every frame needs an alternative text that says what it shows")
-    figures = {label: one for label, one in zip(labels, pictures, strict=True) if not isinstance(one, bytes)}
-    pngs = [p if isinstance(p, bytes) else plotting.png(p, dpi=dpi, colors=colors) for p in pictures]
-    for figure in figures.values():
-        plt.close(figure)
+    pngs = [plotting.png(figure, dpi=dpi, colors=colors) for figure in pictures]
     if (total := sum(map(len, pngs))) > BUDGET:
         raise ValueError(
             f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}; draw fewer, smaller or flatter ones"
@@ -81,12 +72,12 @@ def frames(
     ]
     label = html.escape(labels[start])
     return Html(
-        f'<div class="grok-frames" data-interval="{interval}"><p>'
+        '<div class="grok-frames"><p>'
         f'<button type="button" aria-label="play" onclick="{_PLAY}">▶</button> '
         f'<label>{html.escape(description)} <input type="range" min="0" max="{len(images) - 1}" value="{start}" '
         f'aria-valuetext="{label}" oninput="{_SHOW}"></label> <output>{label}</output></p>{"".join(images)}</div>',
         poster=pngs[-1],
-        figures=figures,
+        figures=dict(zip(labels, pictures, strict=True)),
     )
 
 
