@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Recipe = Literal["trainer", "diagram"]
 
+SIGNS: dict[type, Any] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 _ALLOWED = "n, m, whole numbers, +, -, * and **"
 
 
@@ -86,12 +88,8 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
                 return number % p
             case ast.UnaryOp(ast.USub(), operand):
                 return -value(operand) % p
-            case ast.BinOp(left, ast.Add(), right):
-                return (value(left) + value(right)) % p
-            case ast.BinOp(left, ast.Sub(), right):
-                return (value(left) - value(right)) % p
-            case ast.BinOp(left, ast.Mult(), right):
-                return (value(left) * value(right)) % p
+            case ast.BinOp(left, sign, right) if type(sign) in SIGNS:
+                return SIGNS[type(sign)](value(left), value(right)) % p
             case ast.BinOp(left, ast.Pow(), ast.Constant(int(exponent))) if 0 <= exponent <= 64:
                 base, power = value(left), np.ones((1, 1), np.int64)
                 for _ in range(exponent):
