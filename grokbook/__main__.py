@@ -262,8 +262,9 @@ def stand_in(entry: Entry) -> Any | None:
     """The smaller experiment that a page shows where the full one has no record."""
     from grokbook.train import runner
 
-    smaller = [None, *entry.stand_ins()]
-    return next((one for one in smaller[1:] if runner.status(one, whole=False).state == "present"), smaller[-1])
+    smaller = entry.stand_ins()
+    present = (one for one in smaller if runner.status(one, whole=False).state == "present")
+    return next(present, smaller[-1] if smaller else None)
 
 
 def shown(entry: Entry, whole: bool) -> Any:
@@ -388,7 +389,7 @@ def parser() -> Parser:
         made.set_defaults(do=do, parser=made)
         for name in taken.split():
             names, told = known[name]
-            made.add_argument(*names, **told, **({"nargs": "?"} if do in (list_, status) else {}))
+            made.add_argument(*names, **(told | {"nargs": "?"} if do in (list_, status) else told))
     return top
 
 

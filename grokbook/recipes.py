@@ -37,17 +37,15 @@ def _phrase(columns: Mapping[str, Any], batches: Sequence[int | None]) -> str:
     if any(batches):  # else every step takes the whole training set
         whole = columns.get("train_size", np.zeros(len(batches), int)).tolist()
         columns = {**columns, "batch_size": np.array([one or all_ for one, all_ in zip(batches, whole, strict=True)])}
-    own = {}
+    own: dict[str, list[str]] = {}
     for label in dict.fromkeys(columns["label"].tolist()):
-        here = columns["label"] == label
-        said = {
-            name: _values(columns[name][here], label, float(name == "init_scale")) for name in WORDS if name in columns
-        }
-        own[label] = [WORDS[name].format(values) for name, values in said.items() if values]
-    shared = [one for one in next(iter(own.values())) if all(one in said for said in own.values())]
+        here = {name: columns[name][columns["label"] == label] for name in WORDS if name in columns}
+        said = {name: _values(values, label, float(name == "init_scale")) for name, values in here.items()}
+        own[label] = [WORDS[name].format(text) for name, text in said.items() if text]
+    shared = [one for one in next(iter(own.values())) if all(one in others for others in own.values())]
     apart: dict[str, list[str]] = {}  # what only some conditions have -> their labels
-    for label, said in own.items():
-        apart.setdefault(", ".join(one for one in said if one not in shared), []).append(_starless(label))
+    for label, phrases in own.items():
+        apart.setdefault(", ".join(one for one in phrases if one not in shared), []).append(_starless(label))
     conditions = [", ".join(labels) + (f" ({how})" if how else "") for how, labels in apart.items()]
     seeds, runs = len(np.unique(columns["seed"])), len(columns["seed"])
     counted = f"{seeds} seed{'s' if seeds > 1 else ''}" + (f", {runs} networks in all" if runs != seeds else "")

@@ -135,11 +135,10 @@ def read(value: Any, kind: Any) -> Any:
     Raises:
         ValueError: it is not of that type; nothing is rounded.
     """
-    text = isinstance(value, str)
     if get_origin(kind) is tuple and isinstance(value, str | list | tuple):
-        parts = value.strip("[]()").split(",") if text else value
-        return tuple(read(one.strip(" '\"") if text else one, get_args(kind)[0]) for one in parts)
-    if text and kind is not str:
+        parts = [one.strip(" '\"") for one in value.strip("[]()").split(",")] if isinstance(value, str) else value
+        return tuple(read(one, get_args(kind)[0]) for one in parts)
+    if isinstance(value, str) and kind is not str:
         value = {"true": True, "false": False}.get(value.lower()) if kind is bool else kind(value)
     if kind is float and type(value) is int:
         value = float(value)

@@ -225,11 +225,11 @@ def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
     Raises:
         ValueError: no such frequency at this p.
     """
-    plane = as_embedding(plane, "(..., p, d)", 2)
-    plane, p = plane - plane.mean(-2, keepdims=True), plane.shape[-2]
-    power = np.square(np.abs(np.fft.rfft(plane, axis=-2))).sum(-1)
+    points = as_embedding(plane, "(..., p, d)", 2)
+    centred, p = points - points.mean(-2, keepdims=True), points.shape[-2]
+    power = np.square(np.abs(np.fft.rfft(centred, axis=-2))).sum(-1)
     power = power[..., 1 : (p + 1) // 2] * 2 / p  # a frequency and its negative; (..., f)
-    total = np.square(plane).sum((-2, -1))
+    total = np.square(centred).sum((-2, -1))
     if frequency is None:
         best = power.argmax(-1)
     elif 1 <= frequency <= power.shape[-1]:
