@@ -34,7 +34,7 @@ def list_(arguments: argparse.Namespace) -> None:
 
 
 def status(arguments: argparse.Namespace) -> None:
-    """the same with every record read whole: which are present, stale, damaged or missing, and why"""
+    """every experiment and its record, read whole: present, stale, damaged or missing, and why"""
     tell_records(arguments.experiment, whole=True)
 
 
@@ -49,32 +49,39 @@ def tell_records(prefix: str | None, whole: bool) -> None:
 
 def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
-    from grokbook.train import workers
+    from grokbook.train import planning, workers
 
     parameters.check_device(arguments.device, arguments.scheduler)
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
-    if arguments.experiment in chapters():
-        wanted = untrained(arguments)
-        if not wanted:
-            print(f"Every record of {arguments.experiment} is there")
-    else:
-        wanted = [chosen(arguments.experiment, arguments.parameter, arguments.reduced)]
-        there = None if arguments.fresh else known(wanted[0], arguments.out)
-        if there:
-            print(f"The record is there: {there}\nTo train it again: --fresh")
-            return
-    failed = []
-    for experiment in wanted:
+    missing, failed = [], []
+    for experiment in wanted(arguments):
+        path = None if arguments.fresh else known(experiment, arguments.out)
+        if path:
+            print(f"{experiment.name}: the record is there, {path}; to train it again: --fresh")
+        else:
+            missing.append(experiment)
+    for experiment in sorted(missing, key=planning.work):
         try:
             _train(experiment, arguments)
         except workers.TrainingFailed as error:
-            if len(wanted) == 1:
+            if len(missing) == 1:
                 raise
             print(f"grokbook: {error}", file=sys.stderr)
             failed.append(experiment.name)
     if failed:
-        raise workers.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(wanted)} are")
+        raise workers.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(missing)} are")
+
+
+def wanted(arguments: argparse.Namespace) -> list[Any]:
+    """The experiment that ``train`` is asked for, or all of a chapter."""
+    name, given = arguments.experiment, arguments.parameter
+    if name not in chapters():
+        return [chosen(name, given, arguments.reduced)]
+    if given:
+        raise BadInput(f"{given[0]}: parameters are an experiment's; name one, as {name}/NAME")
+    every = experiments(name).values()
+    return list(filter(None, map(stand_in, every))) if arguments.reduced else [entry.make() for entry in every]
 
 
 def known(experiment: Any, out: Path | None) -> Path | None:
@@ -90,19 +97,6 @@ def known(experiment: Any, out: Path | None) -> Path | None:
     if found.state == "damaged":
         print(f"grokbook: {found.why}; it is trained again", file=sys.stderr)
     return found.path if found.state == "present" else None
-
-
-def untrained(arguments: argparse.Namespace) -> list[Any]:
-    """Those of a chapter that have no record where ``train`` would put it, the cheapest first."""
-    from grokbook.train import planning
-
-    if arguments.parameter:
-        given = arguments.parameter[0]
-        raise BadInput(f"{given}: parameters are an experiment's; name one, as {arguments.experiment}/NAME")
-    every = experiments(arguments.experiment).values()
-    found = list(filter(None, map(stand_in, every))) if arguments.reduced else [entry.make() for entry in every]
-    missing = found if arguments.fresh else [one for one in found if known(one, arguments.out) is None]
-    return sorted(missing, key=lambda one: sum(run.steps * planning.flops(run) for run in one.runs))
 
 
 def _train(experiment: Any, arguments: argparse.Namespace) -> None:

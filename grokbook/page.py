@@ -295,8 +295,8 @@ def standing(chapter: Chapter) -> dict[str, str]:
 
 
 def petaflop(experiment: Experiment) -> float:
-    """What a training costs if no member leaves early, evaluations left out."""
-    return 1e-15 * sum(run.steps * planning.flops(run) for run in experiment.runs)
+    """What a training costs."""
+    return 1e-15 * planning.work(experiment)
 
 
 # ------------------------------------------------------------------------------------------------ inside a notebook

@@ -38,8 +38,12 @@ class Machine:
 
     def seconds(self, shard: Experiment) -> float:
         """How long it takes to train a shard, if no member leaves early."""
-        work = sum(run.steps * flops(run) for run in shard.runs)
-        return max(work / self.rate, max(run.steps for run in shard.runs) * self.step_seconds)
+        return max(work(shard) / self.rate, max(run.steps for run in shard.runs) * self.step_seconds)
+
+
+def work(experiment: Experiment) -> float:
+    """Floating point operations of all its runs, if none leaves early; evaluations left out."""
+    return float(sum(run.steps * flops(run) for run in experiment.runs))
 
 
 def count(step: Callable[[], object]) -> int:

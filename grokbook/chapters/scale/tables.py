@@ -141,11 +141,6 @@ def _gpu(tflops: float, launch_ms: float) -> planning.Machine:
     return planning.Machine("GPU", tflops * 1e12, launch_ms / 1e3, None)
 
 
-def _work(experiment: Experiment) -> float:
-    """Floating point operations of all its networks, if none leaves early."""
-    return float(sum(run.steps * planning.flops(run) for run in experiment.runs))
-
-
 @cache
 def _spent(experiment: Experiment) -> float | None:
     """Core seconds that its record says it took."""
@@ -156,7 +151,7 @@ def _spent(experiment: Experiment) -> float | None:
 def _core_of(experiment: Experiment) -> planning.Machine:
     """A core that takes as long for an experiment as its record did, where there is one."""
     spent = _spent(experiment)
-    return dataclasses.replace(_core(), rate=_work(experiment) / spent) if spent else _core()
+    return dataclasses.replace(_core(), rate=planning.work(experiment) / spent) if spent else _core()
 
 
 def shard_seconds(experiments: Iterable[Experiment], machine: planning.Machine, workers: int) -> list[float]:
@@ -182,7 +177,7 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Html:
     core, gpu = _core(), _gpu(gpu_tflops, launch_ms)
     rows = []
     for name, experiment in planning.experiments().items():
-        spent, work = _spent(experiment), _work(experiment)
+        spent, work = _spent(experiment), planning.work(experiment)
         planned = [makespan(shard_seconds([experiment], gpu, n), n) for n in workers]
         rows.append(
             [
@@ -216,9 +211,9 @@ def limits() -> Markdown:
     """What a plan has to reckon with most."""
     experiments = planning.experiments()
     longest = max(experiments.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
-    total = sum(map(_work, experiments.values()))
-    heaviest = max(experiments.values(), key=_work)
-    share = _work(heaviest) / total
+    total = sum(map(planning.work, experiments.values()))
+    heaviest = max(experiments.values(), key=planning.work)
+    share = planning.work(heaviest) / total
     return Markdown(
         f"All trainings together are {total / 1e15:,.0f} PFLOP, of which {heaviest.name} alone has {share:.0%}. The "
         f"longest single training is one of {longest.name}."
