@@ -144,7 +144,7 @@ def test_embedding_blocks_are_the_rows_of_the_two_operands():
     for offset, p in ((5, 5), (-1, 5), (0, 10), (0, 1)):
         with pytest.raises(ValueError, match=f"vocabulary of 9 tokens, got offset={offset} and p={p}"):
             measures.embedding_blocks(table, p, offset)
-    with pytest.raises(ValueError, match=r"table must have shape \(\.\.\., vocabulary, d\), got \(9,\)"):
+    with pytest.raises(ValueError, match=r"must have shape \(\.\.\., vocabulary, d\), got \(9,\)"):
         measures.embedding_blocks(np.zeros(9), 5)
 
 
