@@ -83,6 +83,14 @@ def test_a_gpu_is_not_given_one_seed_of_what_it_is_asked_for_in_full(tmp_path):
     assert len(Queue(found, tmp_path, "cpu").waiting) == len(Queue(found[:1], tmp_path, "cuda").waiting) + 1
 
 
+def test_an_estimate_follows_what_the_chapter_took_here(tmp_path):
+    one, other = entry(), entry("test/other", 2)
+    Queue([one], tmp_path, "cpu").run(cores=1)
+    took = records.load(tmp_path / "test/one.nc").attrs["wall_seconds"] / 60
+    corrected = other.minutes("cpu") * took / one.minutes("cpu")
+    assert Queue([one, other], tmp_path, "cpu").minutes(other, "cpu") == pytest.approx(corrected)
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path):
     runs = [experiment(steps=steps).runs[0] for steps in (4_000, 4_001)]  # two stacks

@@ -2,7 +2,7 @@
 
 An entry names an experiment, or by ``stand_in`` one of those that may stand in for it (its place in ``REDUCED``), or
 by ``parameters`` a variant; says why it matters; and has a priority, 1 before 2. Minutes are estimated from the
-operations of its steps, or given where members leave early.
+operations of its steps, or given where members leave early, and corrected by what records that this machine made took.
 """
 
 from __future__ import annotations
@@ -50,10 +50,14 @@ class Entry:
             return self.given[device]
         return sum(MACHINES[device].seconds(self.experiment.select(place)) for place in self.experiment.shards()) / 60
 
+    @property
+    def chapter(self) -> str:
+        return self.experiment.name.partition("/")[0]
+
     def is_done(self, out: Path) -> bool:
         """Whether its record, or that of the full experiment, is among the committed ones or in a folder."""
         asked = (self.experiment,) if self.experiment.scale == "full" else (self.experiment, self.full)
-        return any(_is_there(one, folder) for one in asked for folder in (None, out))
+        return any(_heading(one, folder) for one in asked for folder in (None, out))
 
 
 def entries(path: Path | None = None) -> list[Entry]:
@@ -85,12 +89,12 @@ def _entry(given: dict[str, Any]) -> Entry:
     return Entry(experiment, known.make(), given["why"], given["priority"], minutes)
 
 
-def _is_there(experiment: Experiment, folder: Path | None) -> bool:
+def _heading(experiment: Experiment, folder: Path | None) -> dict[str, Any]:
+    """The attributes of an experiment's record in a folder; empty where there is none."""
     try:
-        records.belongs(experiment, records.stored_path(experiment, folder))
+        return records.belongs(experiment, records.stored_path(experiment, folder))
     except (FileNotFoundError, LookupError, records.DamagedRecord):
-        return False
-    return True
+        return {}
 
 
 class Queue:
@@ -98,19 +102,33 @@ class Queue:
 
     def __init__(self, found: Sequence[Entry], out: Path, device: str) -> None:
         self.out, self.device = out, device
+        self.took: dict[str, list[float]] = {}  # minutes that a chapter's records took here, and were to take
+        for one in found:
+            made = _heading(one.experiment, out)
+            if made.get("device") == device and (device == "cuda" or made["machine"] == records.processor()):
+                self._learn(one, made["wall_seconds"] / 60)
         # A GPU takes all members side by side: one seed of what is asked for in full saves it nothing.
         full = {one.experiment.hash for one in found} if device == "cuda" else set()
         wanted = [one for one in found if one.experiment.hash == one.full.hash or one.full.hash not in full]
         # Of one priority what is soonest done: a record counts only when it is whole.
         self.waiting = sorted(
-            (one for one in wanted if not one.is_done(out)), key=lambda one: (one.priority, one.minutes(device))
+            (one for one in wanted if not one.is_done(out)), key=lambda one: (one.priority, self.minutes(one, device))
         )
+
+    def _learn(self, entry: Entry, took: float) -> None:
+        before = self.took.setdefault(entry.chapter, [0.0, 0.0])
+        self.took[entry.chapter] = [before[0] + took, before[1] + entry.minutes(self.device)]
+
+    def minutes(self, entry: Entry, device: str) -> float:
+        """The estimate for an entry, corrected by what its chapter's others took here."""
+        took, estimated = self.took.get(entry.chapter, (1.0, 1.0)) if device == self.device else (1.0, 1.0)
+        return entry.minutes(device) * took / estimated
 
     def rows(self) -> list[tuple[str, ...]]:
         """A table for people."""
         head = ("priority", "experiment", "core min", "GPU min", "why")
         return [head] + [
-            (str(one.priority), title(one), *(f"{one.minutes(on):,.0f}" for on in ("cpu", "cuda")), one.why)
+            (str(one.priority), title(one), *(f"{self.minutes(one, on):,.0f}" for on in ("cpu", "cuda")), one.why)
             for one in self.waiting
         ]
 
@@ -120,12 +138,12 @@ class Queue:
         After ``minutes``, or at SIGTERM or Ctrl-C, trainings write a checkpoint and end: the same call goes on.
         """
         finished, failed = 0, 0
-        todo = [one for one in self.waiting if one.minutes(self.device) <= LONGEST[self.device]]
+        todo = [one for one in self.waiting if self.minutes(one, self.device) <= LONGEST[self.device]]
         with workers.until(minutes):
             for entry in todo:
                 if workers.STOP.is_set():
                     break
-                _say(f"{title(entry)}, about {entry.minutes(self.device):,.0f} minutes; {entry.why}")
+                _say(f"{title(entry)}, about {self.minutes(entry, self.device):,.0f} minutes; {entry.why}")
                 try:
                     record = runner.train(entry.experiment, device=self.device, out=self.out, workers=cores)
                 except KeyboardInterrupt:
@@ -136,6 +154,7 @@ class Queue:
                     continue
                 finished += 1
                 took = record.attrs["wall_seconds"] / 60
+                self._learn(entry, took)
                 _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
         left = len(todo) - finished - failed
         _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))
