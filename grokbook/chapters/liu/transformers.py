@@ -38,9 +38,8 @@ SHOWN = 10  # components that Fig. 22 keeps
 
 Decay = Annotated[float, NOT_NEGATIVE]
 Modulus = Annotated[int, whole(5)]
-
-
-Network = Annotated[tuple[int, int, int], Range("width, blocks and hidden units", lambda x: len(x) == 3 and min(x) > 0)]
+# width, blocks, hidden units
+Network = Annotated[tuple[int, int, int], Range("three numbers above 0", lambda x: len(x) == 3 and min(x) > 0)]
 
 
 @section.experiment(smaller=[{"seeds": 2}, {"seeds": 2, "transformer_steps": 6_000}], quick={"network": TINY})
