@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from grokbook import curves
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.claims import Part, at_least, below, exactly
@@ -15,19 +14,9 @@ from grokbook.claims import Part, at_least, below, exactly
 section = Section("activations")
 
 NAMES = {
-    "quartic": "x⁴",
-    "quadratic": "x²",
-    "relu_squared": "ReLU²",
-    "abs": "|x|",
-    "gelu": "GELU",
-    "relu": "ReLU",
-    "silu": "SiLU",
-    "exp": "exp",
-    "softplus": "softplus",
-    "tanh": "tanh",
-    "sigmoid": "sigmoid",
-    "cubic": "x³",
-}
+    "quartic": "x⁴", "quadratic": "x²", "relu_squared": "ReLU²", "abs": "|x|", "gelu": "GELU", "relu": "ReLU",
+    "silu": "SiLU", "exp": "exp", "softplus": "softplus", "tanh": "tanh", "sigmoid": "sigmoid", "cubic": "x³",
+}  # fmt: skip
 ODD = ("tanh", "sigmoid", "cubic")
 SAMPLE = 400  # pairs looked at beyond width 800, where the whole table would take minutes
 NEEDED = {  # activation -> the first doubling width that is perfect at p = 97, computed apart from this code
@@ -64,13 +53,14 @@ def scaled_gelu(s: Settings) -> xr.Dataset:
     return xr.concat([both, _sampled(s, (6400, 12800, 25600), ("gelu",), scale)], "width", join="outer").to_dataset()
 
 
-# ---------------------------------------------------------------------------------------------------------- claims
-
-
 def enough(study: xr.Dataset, name: str) -> float:
     """The smallest width from which on upwards the mean accuracy is at least 99.9 %; infinity if none."""
-    values = study.accuracy.sel(activation=name).mean("seed").dropna("width")
-    return curves.smallest(values.width.values, values.values[None], lambda mean: mean >= 0.999)
+    return theory.enough(study.sel(activation=name), level=0.999)
+
+
+def later(study: xr.Dataset) -> float:
+    """The width that GELU needs over the one that ReLU needs."""
+    return enough(study, "gelu") / enough(study, "relu")
 
 
 def as_computed_apart(study: xr.Dataset) -> int:
@@ -83,7 +73,7 @@ section.claim(
     "Fig. 5",
     "The weights also work with other activations; ReLU needs more width than the square.",
     Part("activations, of nine, that are perfect where computed apart", as_computed_apart, exactly(len(NEEDED))),
-    Part("width for 99.9 %, square / ReLU", lambda study: enough(study, "quadratic") / enough(study, "relu"), below(1)),
+    Part("width for 99.9 %, square / ReLU", lambda d: enough(d, "quadratic") / enough(d, "relu"), below(1)),
     on="activations",
     forecast="; ".join(f"{NAMES[name]} {width:,}" for name, width in NEEDED.items()),
 )
@@ -92,11 +82,7 @@ section.claim(
     "fig5-odd",
     "beyond Fig. 5",
     "They work “for other activation functions”: odd ones too.",
-    Part(
-        "best mean accuracy of tanh, sigmoid and x³",
-        lambda study: float(study.accuracy.mean("seed").max()),
-        at_least(0.99),
-    ),
+    Part("best mean accuracy of tanh, sigmoid and x³", lambda d: float(d.accuracy.mean("seed").max()), at_least(0.99)),
     on="odd_activations",
     forecast="chance, since the sum wave needs an even part",
     whose="ours",
@@ -106,14 +92,7 @@ section.claim(
     "fig5-gelu",
     "Fig. 5",
     "GELU reaches 100 % only at very large width.",
-    Part(
-        "width for 99.9 %, GELU / ReLU", lambda plain, small: enough(plain, "gelu") / enough(plain, "relu"), at_least(8)
-    ),
-    Part(
-        "the same with preactivations divided by √(2p)",
-        lambda plain, small: enough(small, "gelu") / enough(small, "relu"),
-        at_least(8),
-    ),
-    on=("activations", "scaled_gelu"),
+    Part("width for 99.9 %, GELU / ReLU", later, at_least(8), on=("activations",)),
+    Part("the same with preactivations divided by √(2p)", later, at_least(8), on=("scaled_gelu",)),
     forecast="400 units with weights of amplitude 1; 12,800 to 25,600 if divided",
 )

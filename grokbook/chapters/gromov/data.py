@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from grokbook import curves
 from grokbook.chapter import Section
-from grokbook.chapters.gromov import Settings
-from grokbook.chapters.gromov.training import ADAMW, gradient_descent, ways_to_train
+from grokbook.chapters.gromov import Settings, theory
+from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent, seeded, ways_to_train
 from grokbook.claims import Part, above, at_least, at_most, between, exactly
 from grokbook.curves import last, median, sweep, t_test
 from grokbook.models.mlp import TwoLayerMLP
@@ -30,24 +30,12 @@ SHARES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
 @section.experiment(quick={"gd_limit": 400, "adam_limit": 200}, smaller=[{"p": 53, "width": 256, "fractions": SHARES}])
 def data_fraction(s: Settings, *, gd_limit: Steps = 20_000, adam_limit: Steps = 3_000) -> Experiment:
     """Fig. 4a: when runs grok against how much they see, for six optimizers. A run ends when it has grokked."""
-    return Experiment(
-        "gromov/data_fraction",
-        tuple(
-            Run(
-                ModularTask(s.p, "n + m", alpha),
-                model,
-                optimizer,
-                adam_limit if "Adam" in label else gd_limit,
-                seed,
-                label=label,
-            )
-            for label, (model, optimizer) in ways_to_train(s.p, s.width).items()
-            for alpha in s.fractions
-            for seed in range(s.few)
-        ),
-        Schedule(log=100, every=10),
-        stop=Stop(),
-    )
+    runs: list[Run] = []
+    for label, (model, optimizer) in ways_to_train(s.p, s.width).items():
+        limit = adam_limit if "Adam" in label else gd_limit
+        for alpha in s.fractions:
+            runs += seeded(s.few, ModularTask(s.p, "n + m", alpha), model, optimizer, limit, label)
+    return Experiment("gromov/data_fraction", tuple(runs), Schedule(log=100, every=10), stop=Stop())
 
 
 @section.experiment(quick={"gd_limit": 500, "adamw_limit": 150}, smaller=[{"seeds": 2}])
@@ -70,27 +58,15 @@ def regularisers(s: Settings, *, train_fraction: Share = 0.6, limit: Steps = 20_
     task, known, quarter = ModularTask(s.p, "n + m", train_fraction), ways_to_train(s.p, s.width), max(1, limit // 4)
     dropped = TwoLayerMLP(s.p, s.width, "input_mean_field", dropout=0.1)
     normed = TwoLayerMLP(s.p, s.width, "mean_field", batch_norm=True)
-    ways: tuple[tuple[str, TwoLayerMLP, Optimizer, int], ...] = (
-        *((label, *known[label], limit) for label in ("GD", "GD + momentum", "GD + decay")),
-        ("GD + dropout", dropped, gradient_descent(1e6, s.p, s.width), quarter),
-        (
-            "GD + momentum + batch norm",
-            normed,
-            gradient_descent(1e4, s.p, s.width, "mean_field", momentum=0.9),
-            quarter,
-        ),
-        ("AdamW", *known["AdamW"], quarter),
-    )
-    return Experiment(
-        "gromov/regularisers",
-        tuple(
-            Run(task, model, optimizer, steps, seed, label=label)
-            for label, model, optimizer, steps in ways
-            for seed in range(s.seeds)
-        ),
-        Schedule(log=100, every=20),
-        stop=Stop(),
-    )
+    heavy = gradient_descent(1e4, s.p, s.width, "mean_field", momentum=0.9)
+    ways: dict[str, tuple[TwoLayerMLP, Optimizer, int]] = {
+        **{label: (*known[label], limit) for label in ("GD", "GD + momentum", "GD + decay")},
+        "GD + dropout": (dropped, gradient_descent(1e6, s.p, s.width), quarter),
+        "GD + momentum + batch norm": (normed, heavy, quarter),
+        "AdamW": (*known["AdamW"], quarter),
+    }
+    runs = (one for label, how in ways.items() for one in seeded(s.seeds, task, *how, label))
+    return Experiment("gromov/regularisers", tuple(runs), Schedule(log=100, every=20), stop=Stop())
 
 
 @section.experiment(quick={"moduli": (13,), "shares": (0.5, 0.8), "limit": 200})
@@ -98,42 +74,23 @@ def critical_fraction(
     s: Settings, *, moduli: Widths = (23, 47, 97), shares: Shares = SHARES, limit: Steps = 3_000
 ) -> Experiment:
     """How little data AdamW needs, against the modulus. A run ends when it has grokked."""
-    return Experiment(
-        "gromov/critical_fraction",
-        tuple(
-            Run(
-                ModularTask(p, "n + m", alpha),
-                TwoLayerMLP(p, s.width, "standard"),
-                ADAMW,
-                limit,
-                seed,
-                label=f"p = {p}",
-            )
-            for p in moduli
-            for alpha in shares
-            for seed in range(s.seeds)
-        ),
-        Schedule(log=100, every=10),
-        stop=Stop(),
-    )
+    runs: list[Run] = []
+    for p in moduli:
+        model = TwoLayerMLP(p, s.width, "standard")
+        for alpha in shares:
+            runs += seeded(s.seeds, ModularTask(p, "n + m", alpha), model, ADAMW, limit, f"p = {p}")
+    return Experiment("gromov/critical_fraction", tuple(runs), Schedule(log=100, every=10), stop=Stop())
 
 
 @section.experiment(quick={"limit": 200})
 def cross_entropy(s: Settings, *, train_fraction: Share = 0.5, limit: Steps = 2_000) -> Experiment:
     """Section 5.1's "insensitive to the loss function": the network of Fig. 6 with cross-entropy, under AdamW."""
     task, model = ModularTask(s.p, "n + m", train_fraction), TwoLayerMLP(s.p, s.width, "standard")
-    return Experiment(
-        "gromov/cross_entropy",
-        tuple(
-            Run(task, model, AdamW(0.01, 1.0, (0.9, 0.98)), limit, seed, "cross_entropy", label="AdamW, cross-entropy")
-            for seed in range(s.seeds)
-        ),
-        Schedule(log=60, every=max(1, limit // 200)),
-        ("ipr", "phases"),
-    )
+    how = AdamW(0.01, 1.0, BETAS)
+    runs = seeded(s.seeds, task, model, how, limit, "AdamW, cross-entropy", "cross_entropy")
+    schedule = Schedule(log=60, every=max(1, limit // 200))
+    return Experiment("gromov/cross_entropy", runs, schedule, ("ipr", "phases"))
 
-
-# ---------------------------------------------------------------------------------------------------------- claims
 
 NAMES = ("GD", "GD + momentum", "GD + decay", "GD + momentum + decay", "Adam", "AdamW")
 
@@ -157,12 +114,10 @@ def least_share(record: xr.Dataset, label: str, longest: float = np.inf) -> floa
 
 
 def speed_up(record: xr.Dataset) -> float:
-    """Median t_test of GD over that with momentum at the share nearest to one half; nan if none is near."""
-    x, plain = times_over_shares(record, "GD")
-    near = int(np.argmin(np.abs(x - 0.5)))
-    if abs(x[near] - 0.5) > 0.01 + 1e-9:
-        return float("nan")
-    return float(median(plain[:, near]) / median(times_over_shares(record, "GD + momentum")[1][:, near]))
+    """Median t_test of GD over that with momentum at a share of one half; nan if none is near."""
+    (x, plain), (_, heavy) = (times_over_shares(record, label) for label in ("GD", "GD + momentum"))
+    near = np.isclose(x, 0.5, atol=0.01)
+    return float(median(plain[:, near]) / median(heavy[:, near]))
 
 
 def saved_by_momentum(record: xr.Dataset) -> float:
@@ -178,23 +133,11 @@ def enough(record: xr.Dataset, label: str) -> float:
     return curves.smallest(x, table.mean(0, keepdims=True), lambda mean: mean >= curves.LEARNT)
 
 
-def enough_analytic(study: xr.Dataset, name: str = "accuracy") -> float:
-    """The same for the analytic weights, on the whole table."""
-    return curves.smallest(
-        study.width.values, study[name].mean("seed").values[None], lambda mean: mean >= curves.LEARNT
-    )
-
-
 def missing_frequencies(record: xr.Dataset) -> NDArray:
     """(run,) how many of the (p - 1)/2 frequencies no neuron has, in networks of width 2p or more that learnt."""
     wide = record.isel(run=np.flatnonzero(record.width.values >= 2 * record.p.values))
     learnt = wide.isel(run=np.flatnonzero(last(wide, "test_accuracy") >= curves.LEARNT))
     return (learnt.p.values - 1) // 2 - last(learnt, "distinct_frequencies")
-
-
-def groks(record: xr.Dataset) -> int:
-    """How many ways of training grok in the median run."""
-    return sum(bool(np.isfinite(median(t_test(one)))) for _, one in conditions(record))
 
 
 def sooner(record: xr.Dataset, label: str, plain: str = "GD") -> float:
@@ -222,7 +165,7 @@ section.claim(
     "AdamW needs less data than gradient descent.",
     Part(
         "smallest share that groks, GD less AdamW",
-        lambda record: min(1.0, least_share(record, "GD")) - least_share(record, "AdamW") + 1e-9,
+        lambda r: min(1.0, least_share(r, "GD")) - least_share(r, "AdamW") + 1e-9,
         at_least(0.1),
     ),
     on="data_fraction",
@@ -252,15 +195,9 @@ section.claim(
     "Fig. 4b",
     "Trained networks are perfect at a smaller width than the analytic solution.",
     Part(
-        "AdamW's width for 99 % / the analytic one",
-        lambda trained, analytic: enough(trained, "AdamW") / enough_analytic(analytic),
-        at_most(0.75),
+        "AdamW's width for 99 % / the analytic one", lambda r, d: enough(r, "AdamW") / theory.enough(d), at_most(0.75)
     ),
-    Part(
-        "GD's / the analytic one",
-        lambda trained, analytic: enough(trained, "GD") / enough_analytic(analytic),
-        at_most(1),
-    ),
+    Part("GD's / the analytic one", lambda r, d: enough(r, "GD") / theory.enough(d), at_most(1)),
     on=("width_scaling", "analytic_widths"),
     forecast="two thirds of it, at p = 53",
 )
@@ -278,7 +215,11 @@ section.claim(
     "optim",
     "Sec. 2",
     "Regularisation is optional; GD, momentum, decay, dropout, batch norm and AdamW all generalise.",
-    Part("ways of training, of six, that grok at α = 0.6", groks, exactly(6)),
+    Part(
+        "ways of training, of six, that grok at α = 0.6",
+        lambda r: sum(bool(np.isfinite(median(t_test(one)))) for _, one in conditions(r)),
+        exactly(6),
+    ),
     on="regularisers",
     forecast="all",
 )
@@ -304,7 +245,7 @@ section.claim(
     "Sec. 5.1",
     "Periodic features are found whatever the loss: cross-entropy groks too.",
     Part("t_test", t_test, at_most(2_000), number),
-    Part("mean IPR of the first layer at the end", lambda record: last(record, "ipr"), at_least(0.5)),
+    Part("mean IPR of the first layer at the end", lambda r: last(r, "ipr"), at_least(0.5)),
     on="cross_entropy",
     forecast="it groks, by the group's own code for a later paper",
 )
@@ -315,13 +256,11 @@ section.claim(
     "The critical share of data falls with p.",
     Part(
         "largest rise of the smallest share from one modulus to the next",
-        lambda record: np.diff(smallest_of_moduli(record)).max(initial=-np.inf),
+        lambda r: np.diff(smallest_of_moduli(r)).max(initial=-np.inf),
         at_most(0),
         percent,
     ),
-    Part(
-        "smallest share at the largest modulus", lambda record: smallest_of_moduli(record)[-1], at_most(0.99), percent
-    ),
+    Part("smallest share at the largest modulus", lambda r: smallest_of_moduli(r)[-1], at_most(0.99), percent),
     on="critical_fraction",
     paper="no data",
     forecast="falling",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings
-from grokbook.chapters.gromov.training import gradient_descent
+from grokbook.chapters.gromov.training import gradient_descent, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between, near
-from grokbook.curves import at, first, last, peak, t_test, t_train
+from grokbook.curves import at, first, last, least_t_test, peak, t_test, t_train
 from grokbook.models.mlp import TwoLayerMLP
+from grokbook.optim import Optimizer
 from grokbook.settings import Rate, Steps
 from grokbook.tasks import ModularTask
-from grokbook.train.experiment import Experiment, Run, Schedule, Stop
+from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.words import percent, times
 
 section = Section("dynamics")
@@ -27,10 +29,9 @@ NORMS = ("weight_norm", "gradient_norm")
 def learning_curves(s: Settings, *, lr: Rate = 1e5) -> Experiment:
     """Figs 1, 2 and 3: modular addition under plain gradient descent, in the scaling that the paper's curves fit."""
     task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "input_mean_field")
-    optimizer = gradient_descent(lr, s.p, s.width)
     return Experiment(
         "gromov/learning_curves",
-        tuple(Run(task, model, optimizer, s.gd_steps, seed, label="GD") for seed in range(s.seeds)),
+        seeded(s.seeds, task, model, gradient_descent(lr, s.p, s.width), s.gd_steps, "GD"),
         Schedule(log=60, every=max(1, s.gd_steps // 500)),
         (*NORMS, "ipr", "phases"),
         snapshots=(0, -1),
@@ -38,45 +39,30 @@ def learning_curves(s: Settings, *, lr: Rate = 1e5) -> Experiment:
     )
 
 
+def _printed(name: str, s: Settings, how: Optimizer, steps: int, label: str, *measured: str, **more: Any) -> Experiment:
+    task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "mean_field")
+    runs = seeded(s.seeds, task, model, how, steps, label)
+    return Experiment(f"gromov/{name}", runs, Schedule(log=60, every=max(1, steps // 200)), measured, **more)
+
+
 @section.experiment(quick={"steps": 600})
 def printed_scaling(s: Settings, *, steps: Steps = 2_000) -> Experiment:
     """Fig. 1 again in the scaling printed in the text, 2/N with unit variance; momentum gets there sooner."""
-    task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "mean_field")
     optimizer = gradient_descent(2000, s.p, s.width, "mean_field", momentum=0.9)
-    return Experiment(
-        "gromov/printed_scaling",
-        tuple(Run(task, model, optimizer, steps, seed, label="GD + momentum, 2/N") for seed in range(s.seeds)),
-        Schedule(log=60, every=max(1, steps // 200)),
-        (*NORMS, "ipr", "phases"),
-    )
+    return _printed("printed_scaling", s, optimizer, steps, "GD + momentum, 2/N", *NORMS, "ipr", "phases")
 
 
 @section.experiment(quick={"steps": 600})
 def printed_scaling_plain(s: Settings, *, steps: Steps = 20_000) -> Experiment:
     """Fig. 1 in the printed scaling under plain GD: the long delay; a run ends when it has grokked."""
-    task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "mean_field")
-    optimizer = gradient_descent(3000, s.p, s.width, "mean_field")
-    return Experiment(
-        "gromov/printed_scaling_plain",
-        tuple(Run(task, model, optimizer, steps, seed, label="GD, 2/N") for seed in range(s.seeds)),
-        Schedule(log=60, every=max(1, steps // 200)),
-        ("weight_norm",),
-        stop=Stop(evaluations=3),
-    )
-
-
-# ------------------------------------------------------------------------------------- what is read off the curves
+    optimizer, stop = gradient_descent(3000, s.p, s.width, "mean_field"), Stop(evaluations=3)
+    return _printed("printed_scaling_plain", s, optimizer, steps, "GD, 2/N", "weight_norm", stop=stop)
 
 
 def relative_norms(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
     """(run, step) norm of a layer's weights in units of its initial norm."""
     norms = record[f"weight_norm_{layer}"].values
     return norms / norms[:, :1]
-
-
-def gradient_norm(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run, step) norm of the gradient, both layers together."""
-    return np.hypot(record.gradient_norm_W_in.values, record.gradient_norm_W_out.values)
 
 
 def loss_peak(record: xr.Dataset) -> tuple[NDArray, NDArray]:
@@ -112,19 +98,10 @@ def largest_norm(record: xr.Dataset) -> NDArray[np.float64]:
     return np.nanmax([relative_norms(record, layer) for layer in ("W_in", "W_out")], axis=(0, 2))
 
 
-def lowest_norm(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) the smallest norm of the first layer, in units of the initial one."""
-    return np.nanmin(relative_norms(record, "W_in"), axis=1)
-
-
-def final_norm(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) the first layer's norm at the end, in units of the initial one."""
-    return last(record, relative_norms(record, "W_in"))
-
-
 def fastest(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) step of the largest gradient after the first 5 % of the run."""
-    return peak(record, gradient_norm(record), 0.05 * float(record.step[-1]))[0]
+    """(run,) step of the largest gradient, both layers together, after the first 5 % of the run."""
+    gradient = np.hypot(record.gradient_norm_W_in.values, record.gradient_norm_W_out.values)
+    return peak(record, gradient, 0.05 * float(record.step[-1]))[0]
 
 
 def rise(record: xr.Dataset) -> NDArray[np.float64]:
@@ -132,25 +109,15 @@ def rise(record: xr.Dataset) -> NDArray[np.float64]:
     return (first(record, "test_accuracy", 0.95) - first(record, "test_accuracy", 0.05)) / t_test(record)
 
 
-def least_delay(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) t_test / t_train, where a run that never generalises has at least the delay of its length."""
-    end = np.where(np.isfinite(record.test_accuracy.values), record.step.values, 0).max(1)
-    return np.minimum(t_test(record), end) / t_train(record)
-
-
-# ---------------------------------------------------------------------------------------------------------- claims
-
 section.claim(
     "fig1a",
     "Fig. 1a",
     "Train loss decays monotonically; test loss is largest right before test accuracy takes off.",
     Part("share of intervals in which train loss falls", falling_share, at_least(0.95), percent),
     Part("largest test loss above 1/p by", above_silence, at_least(0.02), percent),
-    Part("its step / t_train", lambda record: loss_peak(record)[0] / t_train(record), at_least(0.7)),
-    Part("its step / t_test", lambda record: loss_peak(record)[0] / t_test(record), at_most(1)),
-    Part(
-        "test accuracy there", lambda record: at(record, "test_accuracy", loss_peak(record)[0]), at_most(0.1), percent
-    ),
+    Part("its step / t_train", lambda r: loss_peak(r)[0] / t_train(r), at_least(0.7)),
+    Part("its step / t_test", lambda r: loss_peak(r)[0] / t_test(r), at_most(1)),
+    Part("test accuracy there", lambda r: at(r, "test_accuracy", loss_peak(r)[0]), at_most(0.1), percent),
     on="learning_curves",
     forecast="peak 4 % above 1/p, accuracy there 0.2 % (one earlier run)",
 )
@@ -166,35 +133,34 @@ section.claim(
     forecast="×4.5",
 )
 
+DONE = "first layer's growth done when 5 % of the test set is right"
 section.claim(
     "fig1b-onset",
     "Fig. 1b",
     "Weight norms start growing at the onset of grokking.",
-    Part("first layer's growth done when 5 % of the test set is right",
-        partial(done_at_onset, layer="W_in"),
-        at_most(0.2),
-        percent,
-    ),
+    Part(DONE, partial(done_at_onset, layer="W_in"), at_most(0.2), percent),
     Part("readout's growth done then", partial(done_at_onset, layer="W_out"), at_most(0.2), percent),
     on="learning_curves",
-)  # fmt: skip
+)
 
 section.claim(
     "fig1b-printed",
     "beyond Fig. 1b",
     "In the scaling that the text prints, the first layer's norm falls first and ends below the initial one.",
-    Part("lowest norm / norm at the end", lambda record: lowest_norm(record) / final_norm(record), below(1)),
-    Part("norm at the end", lambda record: final_norm(record), near(0.71, 0.05), times),
+    Part(
+        "lowest norm / norm at the end",
+        lambda r: np.nanmin(relative_norms(r, "W_in"), axis=1) / last(r, relative_norms(r, "W_in")),
+        below(1),
+    ),
+    Part("norm at the end", lambda r: last(r, relative_norms(r, "W_in")), near(0.71, 0.05), times),
     on="printed_scaling",
     forecast="falls to 0.49, ends at 0.71",
     whose="ours",
 )
 
 LATE = (
-    Part("delay t_test / t_train", lambda record: t_test(record) / t_train(record), between(1.1, 2.5)),
-    Part(
-        "test accuracy at t_train", lambda record: at(record, "test_accuracy", t_train(record)), at_most(0.05), percent
-    ),
+    Part("delay t_test / t_train", lambda r: t_test(r) / t_train(r), between(1.1, 2.5)),
+    Part("test accuracy at t_train", lambda r: at(r, "test_accuracy", t_train(r)), at_most(0.05), percent),
     Part("t_train", t_train, REACHED, every=True),
     Part("t_test", t_test, REACHED, every=True),
 )
@@ -213,7 +179,7 @@ section.claim(
     "fig1c-printed",
     "beyond Fig. 1c",
     "In the printed scaling, 2/N with unit variance, the delay is long.",
-    Part("delay under plain gradient descent, at least", least_delay, above(4), times),
+    Part("delay under plain gradient descent, at least", lambda r: least_t_test(r) / t_train(r), above(4), times),
     on="printed_scaling_plain",
     forecast="above 4 (seen at p = 53)",
     whose="ours",
@@ -224,9 +190,7 @@ section.claim(
     "Fig. 1d",
     "Training accelerates until the test loss is largest and slows down afterwards.",
     Part(
-        "step of the largest gradient / of the largest test loss",
-        lambda record: fastest(record) / loss_peak(record)[0],
-        near(1, 0.15),
+        "step of the largest gradient / of the largest test loss", lambda r: fastest(r) / loss_peak(r)[0], near(1, 0.15)
     ),
     on="learning_curves",
     forecast="within 4 %, well below the edge of stability",

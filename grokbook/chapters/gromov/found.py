@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
-from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent
+from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent, seeded
 from grokbook.claims import Part, above, at_least, at_most, below, between, exactly
 from grokbook.curves import last
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
@@ -45,7 +45,7 @@ def adamw_curves(s: Settings, *, train_fraction: Share = 0.5) -> Experiment:
     task, model = ModularTask(s.p, "n + m", train_fraction), TwoLayerMLP(s.p, s.width, "standard")
     return Experiment(
         "gromov/adamw_curves",
-        tuple(Run(task, model, ADAMW, s.adamw_steps, seed, label="AdamW") for seed in range(s.seeds)),
+        seeded(s.seeds, task, model, ADAMW, s.adamw_steps, "AdamW"),
         Schedule(log=60, every=4),
         ("weight_norm", "gradient_norm", "ipr", "phases"),
         snapshots=(0, -1),
@@ -57,25 +57,16 @@ def adamw_curves(s: Settings, *, train_fraction: Share = 0.5) -> Experiment:
 def phase_controls(s: Settings, *, train_fraction: Share = 0.5) -> Experiment:
     """Is it AdamW that sharpens the phases of Fig. 3? The same with weight decay off, and in the printed scaling."""
     task = ModularTask(s.p, "n + m", train_fraction)
-    conditions: tuple[tuple[str, str, Optimizer], ...] = (
-        ("AdamW, decay 5", "standard", ADAMW),
-        ("AdamW, no decay", "standard", AdamW(0.01, 0.0, BETAS)),
-        ("AdamW, no decay, 2/N", "mean_field", AdamW(0.05, 0.0, BETAS)),
-        ("GD + momentum, 2/N", "mean_field", gradient_descent(2000, s.p, s.width, "mean_field", momentum=0.9)),
-    )
-    return Experiment(
-        "gromov/phase_controls",
-        tuple(
-            Run(task, TwoLayerMLP(s.p, s.width, scaling), optimizer, s.adamw_steps, seed, label=label)
-            for label, scaling, optimizer in conditions
-            for seed in range(s.seeds)
-        ),
-        Schedule(log=40, every=max(1, s.adamw_steps // 50)),
-        ("phases", "ipr"),
-    )
-
-
-# ------------------------------------------------------------------------------------------------ weights of a record
+    standard, printed = (TwoLayerMLP(s.p, s.width, scaling) for scaling in ("standard", "mean_field"))
+    ways: dict[str, tuple[TwoLayerMLP, Optimizer]] = {
+        "AdamW, decay 5": (standard, ADAMW),
+        "AdamW, no decay": (standard, AdamW(0.01, 0.0, BETAS)),
+        "AdamW, no decay, 2/N": (printed, AdamW(0.05, 0.0, BETAS)),
+        "GD + momentum, 2/N": (printed, gradient_descent(2000, s.p, s.width, "mean_field", momentum=0.9)),
+    }
+    runs = tuple(one for label, how in ways.items() for one in seeded(s.seeds, task, *how, s.adamw_steps, label))
+    schedule = Schedule(log=40, every=max(1, s.adamw_steps // 50))
+    return Experiment("gromov/phase_controls", runs, schedule, ("phases", "ipr"))
 
 
 def weights(record: xr.Dataset, run: int = 0, snapshot: int = -1) -> tuple[NDArray, NDArray]:
@@ -92,50 +83,30 @@ def outputs(record: xr.Dataset, run: int = 0, snapshot: int = -1) -> NDArray:
     return theory.network(W_in.astype(np.float32), W_out.astype(np.float32), factor=factor)
 
 
-def hidden_map(row: NDArray) -> NDArray:
-    """(p, p) preactivation, for every pair, of the hidden unit whose row of ``W_in`` this is, (2p,)."""
-    p = len(row) // 2
-    return row[:p, None] + row[None, p:]
-
-
 @section.study
 def line_shares(learning_curves: xr.Dataset, adamw_curves: xr.Dataset, analytic_lines: xr.Dataset) -> xr.Dataset:
     """``share`` (condition, line, seed) of an output map's power on each Fourier line, median over answers."""
-    parts = []
-    for condition, record, snapshot in (
-        ("initial", learning_curves, 0),
-        ("GD", learning_curves, -1),
-        ("AdamW", adamw_curves, -1),
-    ):
-        rows = [
-            [
-                float(np.median(one))
-                for one in measures.line_shares(np.moveaxis(outputs(record, run, snapshot), -1, 0)).values()
-            ]
-            for run in range(record.sizes["run"])
-        ]
-        coords = {"line": analytic_lines.line.values, "seed": range(len(rows))}
-        parts.append(xr.DataArray(np.array(rows).T, coords, ("line", "seed")).expand_dims(condition=[condition]))
-    parts.append(analytic_lines.share.expand_dims(condition=["analytic"]))
-    return xr.concat(parts, "condition", join="outer").to_dataset(name="share")
+    looked_at = {"initial": (learning_curves, 0), "GD": (learning_curves, -1), "AdamW": (adamw_curves, -1)}
+    parts = {
+        name: theory.lines_of(outputs(record, run, snapshot) for run in range(record.sizes["run"]))
+        for name, (record, snapshot) in looked_at.items()
+    }
+    parts["analytic"] = analytic_lines
+    numbered = [one.assign_coords(seed=range(one.sizes["seed"])) for one in parts.values()]
+    return xr.concat(numbered, "condition", join="outer").assign_coords(condition=list(parts))
 
 
 @section.study
 def phases(learning_curves: xr.Dataset, adamw_curves: xr.Dataset) -> xr.Dataset:
-    """Every neuron at the end: ``residual``, ``phi1``, ``phi2`` in degrees, ``frequency`` (optimizer, run, unit)."""
+    """``residual``, ``phi1``, ``phi2`` of neurons at the end in degrees, and how many frequencies a network lacks."""
     parts = []
     for name, record in (("GD", learning_curves), ("AdamW", adamw_curves)):
-        found = [measures.phase_residuals(*weights(record, run)) for run in range(record.sizes["run"])]
-        variables = {
-            one: (("run", "unit"), np.degrees([getattr(each, one) for each in found]))
-            for one in ("residual", "phi1", "phi2")
-        }
-        variables["frequency"] = (("run", "unit"), np.array([each.frequency for each in found]))
-        parts.append(xr.Dataset(variables).expand_dims(optimizer=[name]))
-    return xr.concat(parts, "optimizer", join="outer").assign_attrs(p=int(learning_curves.p.values[0]))
-
-
-# ---------------------------------------------------------------------------------------------------------- claims
+        end = record.isel(snapshot=-1)
+        found = measures.phase_residuals(end.W_in, end.W_out)
+        angles = {one: (("run", "unit"), np.degrees(getattr(found, one))) for one in ("residual", "phi1", "phi2")}
+        missing = (record.p.values - 1) // 2 - [len(set(row[row > 0])) for row in found.frequency]
+        parts.append(xr.Dataset({**angles, "missing": ("run", missing)}).expand_dims(optimizer=[name]))
+    return xr.concat(parts, "optimizer", join="outer")
 
 
 def on_sum(study: xr.Dataset, condition: str) -> NDArray:
@@ -151,35 +122,23 @@ def weak_lines(study: xr.Dataset, condition: str) -> NDArray:
 
 def strongest_wave(record: xr.Dataset) -> NDArray:
     """(run,) median over units and operands of the share of power that the strongest wave of a row holds."""
-    rows = [weights(record, run)[0] for run in range(record.sizes["run"])]
-    return np.array([np.median(measures.single_frequency_share(W.reshape(len(W), 2, -1))) for W in rows])
+    W_in = record.W_in.isel(snapshot=-1).values
+    return np.median(measures.single_frequency_share(W_in.reshape(*W_in.shape[:2], 2, -1)), axis=(1, 2))
 
 
 def sd(study: xr.Dataset, optimizer: str) -> NDArray:
     """(run,) circular standard deviation of the phase sum, degrees."""
-    residual = np.radians(study.residual.sel(optimizer=optimizer).dropna("run", how="all").values)
-    return np.degrees([measures.circular_sd(one[np.isfinite(one)]) for one in residual])
-
-
-def _each(study: xr.Dataset, name: str, measure) -> NDArray:
-    rows = np.radians(study[name].values.reshape(-1, study.sizes["unit"]))
-    return np.array([measure(one[np.isfinite(one)]) for one in rows if np.isfinite(one).any()])
+    return np.degrees(measures.circular_sd(np.radians(study.residual.sel(optimizer=optimizer))))
 
 
 def bias(study: xr.Dataset) -> NDArray:
-    """(optimizer and run,) size of the circular mean of the phase sum, degrees."""
-    return np.abs(np.degrees(_each(study, "residual", measures.circular_mean)))
+    """(optimizer, run) size of the circular mean of the phase sum, degrees."""
+    return np.abs(np.degrees(measures.circular_mean(np.radians(study.residual))))
 
 
 def uneven(study: xr.Dataset) -> NDArray:
-    """(phase, optimizer and run) flattened: resultant length of one phase alone, 0 where it is uniform."""
-    return np.concatenate([_each(study, name, measures.resultant_length) for name in ("phi1", "phi2")])
-
-
-def missing_frequencies(study: xr.Dataset) -> int:
-    """The most of the (p - 1)/2 frequencies that any network lacks."""
-    rows = study.frequency.values.reshape(-1, study.sizes["unit"])
-    return (study.attrs["p"] - 1) // 2 - min(len(np.unique(row[row > 0])) for row in rows if np.isfinite(row).any())
+    """(phase, optimizer, run) resultant length of one phase alone, 0 where it is uniform."""
+    return np.array([measures.resultant_length(np.radians(study[name])) for name in ("phi1", "phi2")])
 
 
 def sd_of(record: xr.Dataset, label: str) -> NDArray:
@@ -197,7 +156,7 @@ section.claim(
     Part("analytic", partial(on_sum, condition="analytic"), between(0.72, 0.86), percent),
     Part(
         "share of the analytic rest on 2n, 2m and n − m",
-        lambda study: weak_lines(study, "analytic") / (1 - on_sum(study, "analytic")),
+        lambda d: weak_lines(d, "analytic") / (1 - on_sum(d, "analytic")),
         above(0.95),
         percent,
     ),
@@ -212,10 +171,10 @@ section.claim(
     "Phases obey φ₁ + φ₂ = φ₃, more sharply under AdamW than under GD, and are random otherwise.",
     Part("sd of φ₁ + φ₂ − φ₃ under GD", partial(sd, optimizer="GD"), at_most(20), degrees),
     Part("under AdamW", partial(sd, optimizer="AdamW"), at_most(6), degrees),
-    Part("their ratio", lambda study: np.median(sd(study, "GD")) / np.median(sd(study, "AdamW")), at_least(2)),
+    Part("their ratio", lambda d: np.nanmedian(sd(d, "GD")) / np.nanmedian(sd(d, "AdamW")), at_least(2)),
     Part("size of the mean", bias, at_most(3), degrees),
     Part("resultant length of φ₁ and of φ₂", uneven, below(0.15)),
-    Part("frequencies, of (p − 1)/2, that a network lacks", missing_frequencies, exactly(0)),
+    Part("frequencies, of (p − 1)/2, that a network lacks", lambda d: d.missing.max(), exactly(0)),
     on="phases",
     forecast="10 to 11° and 1.9°, all frequencies",
 )
@@ -226,9 +185,7 @@ section.claim(
     "AdamW as such makes the peak sharper, as the caption can be read.",
     Part(
         "sd of GD with momentum / of AdamW without decay",
-        lambda record: (
-            np.median(sd_of(record, "GD + momentum, 2/N")) / np.median(sd_of(record, "AdamW, no decay, 2/N"))
-        ),
+        lambda r: np.median(sd_of(r, "GD + momentum, 2/N")) / np.median(sd_of(r, "AdamW, no decay, 2/N")),
         at_least(2),
     ),
     on="phase_controls",

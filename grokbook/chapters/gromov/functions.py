@@ -12,7 +12,7 @@ from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.found import outputs, weights
-from grokbook.chapters.gromov.training import ADAM, ADAMW
+from grokbook.chapters.gromov.training import ADAM, ADAMW, seeded
 from grokbook.claims import Part, above, at_least, at_most, below, between
 from grokbook.curves import best, last, median, own_steps, t_train
 from grokbook.models.mlp import TwoLayerMLP
@@ -24,7 +24,7 @@ from grokbook.train.records import select
 from grokbook.words import percent
 
 section = Section("functions")
-SQUARED, SQUARES, PRODUCT = "(n + m)**2", "n**2 + m**2", "n*m"
+FUNCTIONS = SQUARED, SQUARES, PRODUCT = "(n + m)**2", "n**2 + m**2", "n*m"
 HARD, IMPOSSIBLE = "n**2 + m**2 + n*m", "n**3 + n*m**2 + m"
 READOUTS = ("one root, else zero", "one root, else random phases", "one root, else the answer itself", "all roots")
 
@@ -34,14 +34,10 @@ Array = NDArray[np.float64]
 @section.experiment(quick={"train_fraction": 0.6, "steps": 200})
 def modular_functions(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 500) -> Experiment:
     """Figs 7, 8 and 9: three functions other than addition under AdamW."""
-    model = TwoLayerMLP(s.p, s.width, "standard")
+    model, tasks = TwoLayerMLP(s.p, s.width, "standard"), [ModularTask(s.p, f, train_fraction) for f in FUNCTIONS]
     return Experiment(
         "gromov/modular_functions",
-        tuple(
-            Run(ModularTask(s.p, f, train_fraction), model, ADAMW, steps, seed, label=f)
-            for f in (SQUARED, SQUARES, PRODUCT)
-            for seed in range(s.seeds)
-        ),
+        tuple(run for task in tasks for run in seeded(s.seeds, task, model, ADAMW, steps, task.f)),
         Schedule(log=60, every=max(1, steps // 50)),
         ("ipr",),
         snapshots=(-1,),
@@ -50,22 +46,18 @@ def modular_functions(s: Settings, *, train_fraction: Share = 0.5, steps: Steps 
 
 
 def _hard(
-    name: str, model: TwoLayerMLP, optimizer: Optimizer, seeds: int, steps: int, *, more: tuple[float, ...] = ()
+    name: str, model: TwoLayerMLP, optimizer: Optimizer, seeds: int, steps: int, *measures: str, more: bool = False
 ) -> Experiment:
-    conditions = ((HARD, 0.73), *((HARD, alpha) for alpha in more), (IMPOSSIBLE, 0.9))
-    runs = tuple(
-        Run(ModularTask(model.p, f, alpha), model, optimizer, steps, seed, label=f)
-        for f, alpha in conditions
-        for seed in range(seeds)
-    )
-    measured = ("ipr",) if more else ()
-    return Experiment(f"gromov/{name}", runs, Schedule(log=60, every=max(1, steps // 100)), measured)
+    runs: list[Run] = []
+    for f, alpha in ((HARD, 0.73), *([(HARD, 0.95)] if more else []), (IMPOSSIBLE, 0.9)):
+        runs += seeded(seeds, ModularTask(model.p, f, alpha), model, optimizer, steps, f)
+    return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // 100)), measures)
 
 
 @section.experiment(smaller=[{"seeds": 2}], quick={"steps": 200})
 def polynomials(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Fig. 10: the two functions that are hard or impossible to grok, and the first again with more data."""
-    return _hard("polynomials", TwoLayerMLP(s.p, s.width, "standard"), ADAMW, s.seeds, steps, more=(0.95,))
+    return _hard("polynomials", TwoLayerMLP(s.p, s.width, "standard"), ADAMW, s.seeds, steps, "ipr", more=True)
 
 
 @section.experiment(smaller=[{"seeds": 1}, {"p": 53, "width": 1_000}], quick={"width": 256, "steps": 200})
@@ -80,18 +72,13 @@ def polynomials_without_decay(s: Settings, *, steps: Steps = 5_000) -> Experimen
     return _hard("polynomials_without_decay", TwoLayerMLP(s.p, s.width, "standard"), ADAM, s.few, steps)
 
 
-# ------------------------------------------------------------------------------------------- solutions written by hand
-
-
 def readouts(exponent: int, p: int, width: int, seed: int) -> tuple[Array, dict[str, Array]]:
-    """``W_in`` (width, 2p), and a ``W_out`` (p, width) for each of ``READOUTS``, that solve (n + m)**exponent, eq. 19.
-
-    The paper does not say what rows of answers without a root hold; the sum over all roots makes the question idle.
-    """
+    """``W_in`` (width, 2p), and a ``W_out`` (p, width) for each of ``READOUTS``, for (n + m)**exponent, eq. 19."""
     generator = np.random.default_rng(seed)
     phases = theory.draw_phases(width, generator=generator)
     other = np.cos(generator.uniform(-np.pi, np.pi, (p, width)))
-    every, one = (theory.modular_roots([s**exponent for s in range(p)], p, branches) for branches in ("all", "one"))
+    every = theory.modular_roots([s**exponent for s in range(p)], p)
+    one = [roots[:1] for roots in every]
     or_itself = [roots or (q,) for q, roots in enumerate(one)]
     made = [theory.cosine_weights(p, width, inverse=roots, phases=phases) for roots in (one, or_itself, every)]
     zero, itself, summed = (W_out for _, W_out in made)
@@ -117,26 +104,15 @@ def branches(s: Settings) -> xr.Dataset:
 
 @section.study
 def product(s: Settings) -> xr.Dataset:
-    """Accuracy (width, seed) of the logarithmic solution of n * m mod a prime p.
-
-    ``nonzero`` on pairs without a zero, ``all`` on all pairs, ``detecting`` on all pairs with a neuron for zero.
-    """
+    """Accuracy (width, seed) of the logarithmic n * m without zeros, on all pairs, and there with a neuron for zero."""
     labels, widths = np.outer(range(s.p), range(s.p)) % s.p, [50, 100, 200, 500]
-
-    def accuracies(detect_zero: bool, pairs: NDArray | None = None) -> tuple[tuple[str, str], list[list[float]]]:
-        made = partial(theory.product_weights, s.p, detect_zero=detect_zero)
-        asked = partial(theory.accuracy, labels=labels, pairs=pairs)
-        return ("width", "seed"), [[asked(*made(N, generator=seed)) for seed in range(s.few)] for N in widths]
-
-    kinds = {
-        "nonzero": accuracies(False, np.flatnonzero(labels)),
-        "all": accuracies(False),
-        "detecting": accuracies(True),
-    }
-    return xr.Dataset(kinds, {"width": widths})
-
-
-# ------------------------------------------------------------------------------------------- what is read off a record
+    kinds = {"nonzero": (False, np.flatnonzero(labels)), "all": (False, None), "detecting": (True, None)}
+    found = {name: (("width", "seed"), np.empty((len(widths), s.few))) for name in kinds}
+    for name, (detect_zero, pairs) in kinds.items():
+        for i, seed in np.ndindex(len(widths), s.few):
+            made = theory.product_weights(s.p, widths[i], detect_zero=detect_zero, generator=seed)
+            found[name][1][i, seed] = theory.accuracy(*made, labels, pairs=pairs)
+    return xr.Dataset(found, {"width": widths})
 
 
 def final(f: str, record: xr.Dataset) -> Array:
@@ -166,18 +142,11 @@ def squared_outputs(modular_functions: xr.Dataset) -> xr.Dataset:
     return xr.Dataset({name: ("run", found) for name, found in zip(names, np.array(rows).T, strict=True)})
 
 
-def slow_unit(W_in: Array, order: NDArray[np.int64] | None = None) -> int:
-    """The hidden unit with the strongest wave of one to three periods, both operands in some order: one can see it."""
-    halves = np.stack(np.split(W_in, 2, axis=1), 1)  # (width, 2, p)
-    power = measures.fourier_power(halves if order is None else halves[..., order]).sum(1)
-    return int(power[:, 1:4].max(1).argmax())
-
-
 def twins(record: xr.Dataset) -> list[float]:
     """(run,) mean correlation of the first layer's columns n and p - n after training on n**2 + m**2."""
     record = select(record, f=SQUARES)
     p, n = int(record.p.values[0]), np.arange(1, (int(record.p.values[0]) + 1) // 2)
-    tables = [weights(record, run)[0].T[:p] for run in range(record.sizes["run"])]
+    tables = (weights(record, run)[0].T[:p] for run in range(record.sizes["run"]))
     return [float(np.corrcoef(table)[n, p - n].mean()) for table in tables]
 
 
@@ -207,15 +176,13 @@ def best_of_both(narrow: xr.Dataset, wide: xr.Dataset) -> Array:
     return max((best(polynomial(record)) for record in (narrow, wide)), key=median)
 
 
-# ---------------------------------------------------------------------------------------------------------- claims
-
 section.claim(
     "fig7",
     "Fig. 7",
     "AdamW solves (n + m)²; the analytic solution with one root of each answer gets half of the pairs right.",
     Part(
         "accuracy with one root",
-        lambda study: study.accuracy.sel(exponent=2, readout=READOUTS[0], width=500),
+        lambda d: d.accuracy.sel(exponent=2, readout=READOUTS[0], width=500),
         between(0.495, 0.545),
         percent,
         every=True,
@@ -230,9 +197,9 @@ section.claim(
     "fig7-lines",
     "Fig. 7",
     "Trained outputs of squares show the lines of all roots; those of non-squares stay near zero.",
-    Part("a square's mean output on its lines", lambda found: found.right, above(0.5)),
-    Part("size of its mean elsewhere", lambda found: found.wrong, below(0.05)),
-    Part("mean size of a non-square's output", lambda found: found.idle, below(0.05)),
+    Part("a square's mean output on its lines", lambda d: d.right, above(0.5)),
+    Part("size of its mean elsewhere", lambda d: d.wrong, below(0.05)),
+    Part("mean size of a non-square's output", lambda d: d.idle, below(0.05)),
     on="squared_outputs",
     forecast="0.890, 0.003, 0.003 (p = 53)",
 )
@@ -241,7 +208,7 @@ section.claim(
     "fig7-noise",
     "beyond Fig. 7",
     "What is left in a non-square's output is no noise: it varies with n + m.",
-    Part("share on the n + m line", lambda found: found.line, at_least(0.5), percent),
+    Part("share on the n + m line", lambda d: d.line, at_least(0.5), percent),
     on="squared_outputs",
     forecast="0.5 % for random networks, 41 % for a random readout of trained hidden units",
     whose="ours",
@@ -253,10 +220,10 @@ section.claim(
     "F must be invertible for 100 %.",
     Part(
         "highest accuracy of a readout made of these waves",
-        lambda one: one.accuracy.sel(width=500)[one.served.values < 1].max("readout"),
+        lambda d: d.accuracy.sel(width=500)[d.served.values < 1].max("readout"),
         below(0.999),
         percent,
-        every=True,
+        True,
     ),
     on="branches",
     forecast="not needed: with all roots in the readout 100 %",
@@ -285,7 +252,7 @@ section.claim(
     "fig9-log",
     "Sec. 2",
     "nm has an analytic solution through logarithms.",
-    Part("pairs without a zero", lambda study: study.nonzero.sel(width=500), at_least(0.999), percent, every=True),
+    Part("pairs without a zero", lambda d: d.nonzero.sel(width=500), at_least(0.999), percent, every=True),
     Part("all, with a neuron for zero", lambda one: one.detecting.sel(width=500), at_least(0.999), percent, every=True),
     on="product",
     paper="it exists (Sec. 2); “we do not have” one (App. D)",
@@ -296,9 +263,9 @@ section.claim(
     "fig10-first",
     "Fig. 10",
     "n² + m² + nm generalises for the most part at α = 0.73, with a lasting gap between train and test loss.",
-    Part("best test accuracy", lambda record: best(polynomial(record)), between(0.75, 1), percent),
-    Part("test loss / train loss at the end", lambda record: loss_ratio(polynomial(record)), above(1.2)),
-    Part("t_train", lambda record: t_train(polynomial(record)), at_most(100)),
+    Part("best test accuracy", lambda r: best(polynomial(r)), between(0.75, 1), percent),
+    Part("test loss / train loss at the end", lambda r: loss_ratio(polynomial(r)), above(1.2)),
+    Part("t_train", lambda r: t_train(polynomial(r)), at_most(100)),
     on="polynomials",
     forecast="80 % in 450 steps, ratio 1.4",
 )
@@ -319,7 +286,7 @@ section.claim(
     "n² + m² + nm generalises better with 95 % of the data than with 73 %.",
     Part(
         "gain in best test accuracy",
-        lambda record: median(best(polynomial(record, HARD, 0.95))) - median(best(polynomial(record))),
+        lambda r: median(best(polynomial(r, HARD, 0.95))) - median(best(polynomial(r))),
         at_least(0.05),
         percent,
     ),
@@ -333,8 +300,8 @@ section.claim(
     "fig10-second",
     "Fig. 10",
     "n³ + nm² + m does not generalise.",
-    Part("best test accuracy", lambda record: best(polynomial(record, IMPOSSIBLE, 0.9)), at_most(0.03), percent),
-    Part("train accuracy", lambda record: best(polynomial(record, IMPOSSIBLE, 0.9), "train_accuracy"), at_least(0.99)),
+    Part("best test accuracy", lambda r: best(polynomial(r, IMPOSSIBLE, 0.9)), at_most(0.03), percent),
+    Part("train accuracy", lambda r: best(polynomial(r, IMPOSSIBLE, 0.9), "train_accuracy"), at_least(0.99)),
     on="polynomials",
     paper="never above 1 %",
     forecast="1.4 % (p = 53)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -28,14 +30,6 @@ def ipr(s: Settings) -> xr.Dataset:
     return xr.Dataset({"ipr": (("definition", "weights", "seed"), values)}, coords)
 
 
-@section.study
-def trained_ipr(adamw_curves: xr.Dataset, ipr: xr.Dataset) -> xr.Dataset:
-    """The same for the networks that AdamW trained: ``ipr`` (definition, run)."""
-    weights = adamw_curves.W_in.isel(snapshot=-1).values.astype(float)
-    rows = [[float(measures.first_layer_ipr(W, str(name))) for W in weights] for name in ipr.definition.values]
-    return xr.Dataset({"ipr": (("definition", "run"), rows)}, {"definition": ipr.definition.values})
-
-
 def steepest(record: xr.Dataset) -> NDArray:
     """(run,) the step at which the ratio rises fastest."""
     steps = record.step.values
@@ -43,30 +37,27 @@ def steepest(record: xr.Dataset) -> NDArray:
     return peak(record.isel(step=slice(1, None)).assign_coords(step=(steps[1:] + steps[:-1]) / 2), slopes)[0]
 
 
-def rise(record: xr.Dataset, run: int) -> tuple[NDArray, NDArray]:
-    """Steps and ratio of one run from a fifth to four fifths of its rise."""
-    values, steps = record.ipr.values[run], record.step.values.astype(float)
-    share = (values - values[0]) / (np.nanmax(values) - values[0])
-    upwards = np.arange(len(values)) <= int(np.nanargmax(share >= 0.8))
-    middle = upwards & (share >= 0.2) & (share <= 0.8)
-    return steps[middle], values[middle]
+def rises(record: xr.Dataset) -> Iterator[tuple[NDArray, NDArray]]:
+    """Steps and ratio of each run from a fifth to four fifths of its rise."""
+    for values in record.ipr.values:
+        share = (values - values[0]) / (np.nanmax(values) - values[0])
+        upwards = np.arange(len(values)) <= int(np.nanargmax(share >= 0.8))
+        middle = upwards & (share >= 0.2) & (share <= 0.8)
+        yield record.step.values[middle].astype(float), values[middle]
 
 
 def straightness(record: xr.Dataset) -> NDArray:
     """(run,) R squared of a straight line through the rise; nan where it has fewer than three points."""
-    found = [rise(record, run) for run in range(record.sizes["run"])]
-    return np.array([np.corrcoef(x, y)[0, 1] ** 2 if len(x) > 2 else np.nan for x, y in found])
+    return np.array([np.corrcoef(x, y)[0, 1] ** 2 if len(x) > 2 else np.nan for x, y in rises(record)])
 
 
 def bend(record: xr.Dataset) -> NDArray:
     """(run,) slope of the later half of the rise over that of the earlier half: 1 for a line."""
     found = []
-    for x, y in (rise(record, run) for run in range(record.sizes["run"])):
+    for x, y in rises(record):
         early = 2 * x <= x.min(initial=np.inf) + x.max(initial=-np.inf)
-        enough = early.sum() > 1 and (~early).sum() > 1
-        found.append(
-            np.polyfit(x[~early], y[~early], 1)[0] / np.polyfit(x[early], y[early], 1)[0] if enough else np.nan
-        )
+        slopes = [np.polyfit(x[half], y[half], 1)[0] if half.sum() > 1 else np.nan for half in (~early, early)]
+        found.append(slopes[0] / slopes[1])
     return np.array(found)
 
 
@@ -74,15 +65,13 @@ section.claim(
     "fig6",
     "Fig. 6",
     "The ratio rises slowly, then fast as the network groks, and saturates below the analytic value.",
-    Part("at first", lambda record: record.ipr.values[:, 0], near(0.04, 0.003)),
-    Part(
-        "at t_train / at first", lambda record: at(record, "ipr", t_train(record)) / record.ipr.values[:, 0], above(1.5)
-    ),
-    Part("at t_test", lambda record: at(record, "ipr", t_test(record)), between(0.2, 0.6)),
-    Part("steepest at, in units of t_train", lambda record: steepest(record) / t_train(record), at_least(1)),
-    Part("and of t_test", lambda record: steepest(record) / t_test(record), at_most(2)),
-    Part("at the end", lambda record: last(record, "ipr"), between(0.8, 0.98)),
-    Part("rise after t_test", lambda record: last(record, "ipr") - at(record, "ipr", t_test(record)), at_least(0.2)),
+    Part("at first", lambda r: r.ipr.values[:, 0], near(0.04, 0.003)),
+    Part("at t_train / at first", lambda r: at(r, "ipr", t_train(r)) / r.ipr.values[:, 0], above(1.5)),
+    Part("at t_test", lambda r: at(r, "ipr", t_test(r)), between(0.2, 0.6)),
+    Part("steepest at, in units of t_train", lambda r: steepest(r) / t_train(r), at_least(1)),
+    Part("and of t_test", lambda r: steepest(r) / t_test(r), at_most(2)),
+    Part("at the end", lambda r: last(r, "ipr"), between(0.8, 0.98)),
+    Part("rise after t_test", lambda r: last(r, "ipr") - at(r, "ipr", t_test(r)), at_least(0.2)),
     on="adamw_curves",
     forecast="0.040 at first, 0.45 at t_test, 0.894 at step 300",
 )

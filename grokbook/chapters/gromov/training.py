@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import SGD, Adam, AdamW
+from grokbook.optim import SGD, Adam, AdamW, Optimizer
+from grokbook.train.experiment import Run
 
 BETAS = (0.9, 0.98)
 ADAMW = AdamW(lr=0.01, weight_decay=5.0, betas=BETAS)
 ADAM = Adam(lr=0.01, betas=BETAS)
+
+
+def seeded(n: int, task: Any, model: Any, how: Optimizer, steps: int, label: str, loss: str = "mse") -> tuple[Run, ...]:
+    """One condition: a run for each of n seeds."""
+    return tuple(Run(task, model, how, steps, seed, loss, label=label) for seed in range(n))
 
 
 def gradient_descent(

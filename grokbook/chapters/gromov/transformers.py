@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings
 from grokbook.chapters.gromov.dynamics import above_silence
-from grokbook.chapters.gromov.training import BETAS
+from grokbook.chapters.gromov.training import BETAS, seeded
 from grokbook.claims import REACHED, Part, above, at_least, below
 from grokbook.curves import best, first, median, sweep
 from grokbook.models.transformer import Attention, AttentionOnly, Transformer
@@ -26,13 +27,9 @@ section = Section("transformers")
 
 LINEAR, SOFTMAX, DEEP = "linear, 1 layer", "softmax, 1 layer", "softmax, 2 layers"
 Nets = dict[str, tuple[int, Attention, float]]
-NETS: Nets = {  # layers, attention, decay under which one seed was seen to grok
-    LINEAR: (1, "linear", 0.5),
-    SOFTMAX: (1, "softmax", 1.0),
-    DEEP: (2, "softmax", 2.0),
-}
-
-Array = NDArray[np.float64]
+Measure = Callable[[xr.Dataset], NDArray[np.float64]]
+# layers, attention, decay under which one seed was seen to grok
+NETS: Nets = {LINEAR: (1, "linear", 0.5), SOFTMAX: (1, "softmax", 1.0), DEEP: (2, "softmax", 2.0)}
 
 
 @section.experiment(quick={"train_fraction": 0.7, "steps": 40})
@@ -42,7 +39,7 @@ def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_00
     shown = [s.d_model * i for i in range(4)]  # one unit from each quarter of the MLP
     return Experiment(
         "gromov/transformer",
-        tuple(Run(task, model, AdamW(0.01, 1.0, BETAS), steps, seed, label="transformer") for seed in range(s.seeds)),
+        seeded(s.seeds, task, model, AdamW(0.01, 1.0, BETAS), steps, "transformer"),
         Schedule(log=60, every=max(1, steps // 50)),
         ("embedding_ipr",),
         snapshots=(0, -1),
@@ -50,67 +47,49 @@ def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_00
     )
 
 
-def _runs(
-    nets: Nets, s: Settings, heads: tuple[int, ...], seeds: int, train_fraction: float, steps: int
-) -> tuple[Run, ...]:
-    return tuple(
-        Run(
-            ModularTask(s.p, "n + m", train_fraction),
-            AttentionOnly(s.p, s.d_model, count, layers, attention),
-            AdamW(0.01, decay, BETAS),
-            steps,
-            seed,
-            label=net,
-        )
-        for net, (layers, attention, decay) in nets.items()
-        for count in heads
-        for seed in range(seeds)
-    )
+def _attention(
+    name: str, nets: Nets, s: Settings, heads: tuple[int, ...], seeds: int, alpha: float, steps: int, points: int = 50
+) -> Experiment:
+    runs: list[Run] = []
+    for net, (layers, attention, decay) in nets.items():
+        for count in heads:
+            model = AttentionOnly(s.p, s.d_model, count, layers, attention)
+            runs += seeded(seeds, ModularTask(s.p, "n + m", alpha), model, AdamW(0.01, decay, BETAS), steps, net)
+    return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // points)))
 
 
 @section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 40})
 def attention_curves(s: Settings, *, many: Width = 32, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Fig. 12: learning curves of one layer of attention alone, linear and softmax, with enough heads."""
     nets = {name: NETS[name] for name in (LINEAR, SOFTMAX)}
-    runs = _runs(nets, s, (many,), s.seeds, train_fraction, steps)
-    return Experiment("gromov/attention_curves", runs, Schedule(log=60, every=max(1, steps // 100)))
+    return _attention("attention_curves", nets, s, (many,), s.seeds, train_fraction, steps, points=100)
 
 
 @section.experiment(quick={"train_fraction": 0.7, "steps": 40})
 def attention_heads(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
     """Fig. 13: nets of attention alone, the same number of parameters split among more or fewer heads."""
-    runs = _runs(NETS, s, s.heads, s.few, train_fraction, steps)
-    return Experiment("gromov/attention_heads", runs, Schedule(log=60, every=max(1, steps // 50)))
+    return _attention("attention_heads", NETS, s, s.heads, s.few, train_fraction, steps)
 
 
 @section.experiment(quick={"train_fraction": 0.7, "steps": 40})
 def attention_heads_light(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
     """Fig. 13 again where its weight decay of 2 hides what heads do: two layers with a decay of 1."""
-    runs = _runs({DEEP: (2, "softmax", 1.0)}, s, s.heads, s.few, train_fraction, steps)
-    return Experiment("gromov/attention_heads_light", runs, Schedule(log=60, every=max(1, steps // 50)))
+    nets: Nets = {DEEP: (2, "softmax", 1.0)}
+    return _attention("attention_heads_light", nets, s, s.heads, s.few, train_fraction, steps)
 
 
-# ------------------------------------------------------------------------------------------- what is read off a record
-
-
-def activation_share(record: xr.Dataset, snapshot: int = -1) -> Array:
+def activation_share(record: xr.Dataset, snapshot: int = -1) -> NDArray[np.float64]:
     """(run,) median over hidden units of the share of an activation's power in its strongest family of frequencies."""
     return np.nanmedian(record.activation_share.values, axis=-1)[:, snapshot]
 
 
-def best_of(net: str, record: xr.Dataset) -> Array:
-    """(run,) best test accuracy of one kind of net."""
-    return best(select(record, label=net))
+def of(net: str, measure: Measure) -> Measure:
+    """A measure of the runs of one kind of net."""
+    return lambda record: measure(select(record, label=net))
 
 
-def bump(net: str, record: xr.Dataset) -> Array:
-    """(run,) by which share the largest test loss of one kind of net exceeds 1/p, as in the MLP."""
-    return above_silence(select(record, label=net))
-
-
-def lag(net: str, record: xr.Dataset) -> Array:
-    """(run,) steps between 90 % train and 90 % test accuracy of one kind of net."""
-    record = select(record, label=net)
+def lag(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) steps between 90 % train and 90 % test accuracy."""
     return first(record, "test_accuracy", 0.9) - first(record, "train_accuracy", 0.9)
 
 
@@ -127,12 +106,10 @@ def enough_heads(net: str, record: xr.Dataset) -> float:
     return float("inf")
 
 
-def train_with_one(net: str, record: xr.Dataset) -> Array:
-    """(run,) highest train accuracy of the runs with one head; nan if there are none."""
-    return best(select(record, label=net, heads=1), "train_accuracy")
+def train_with_one(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) highest train accuracy of the runs with one head."""
+    return best(select(record, heads=1), "train_accuracy")
 
-
-# ---------------------------------------------------------------------------------------------------------- claims
 
 section.claim(
     "fig11",
@@ -153,9 +130,9 @@ section.claim(
         part
         for net in (LINEAR, SOFTMAX)
         for part in (
-            Part(f"{net}: best test accuracy", partial(best_of, net), at_least(0.9), percent),
-            Part(f"{net}: steps from 90 % train to 90 % test accuracy", partial(lag, net), above(0)),
-            Part(f"{net}: largest test loss above 1/p by", partial(bump, net), at_least(0.02), percent),
+            Part(f"{net}: best test accuracy", of(net, best), at_least(0.9), percent),
+            Part(f"{net}: steps from 90 % train to 90 % test accuracy", of(net, lag), above(0)),
+            Part(f"{net}: largest test loss above 1/p by", of(net, above_silence), at_least(0.02), percent),
         )
     ),
     on="attention_curves",
@@ -170,7 +147,7 @@ section.claim(
         for net in NETS
         for part in (
             Part(f"{net}: heads H* that suffice, a quarter of them failing", partial(enough_heads, net), REACHED),
-            Part(f"{net}: highest train accuracy with one head", partial(train_with_one, net), below(0.99), percent),
+            Part(f"{net}: highest train accuracy with one head", of(net, train_with_one), below(0.99), percent),
         )
     ),
     on="attention_heads",

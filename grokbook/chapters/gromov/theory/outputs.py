@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
-from grokbook.chapters.gromov.theory.weights import Function, answers, cosine_weights, modular_roots
+from grokbook import checks, measures
+from grokbook.chapters.gromov.theory.weights import Function, answers, cosine_weights
+from grokbook.curves import LEARNT, smallest
 
 Activation = Callable[[NDArray], NDArray]
 
@@ -29,10 +30,6 @@ def erf(x: NDArray) -> NDArray:
     return (_ERF[i] + _SLOPES[i] * d * (1 + d * ((2 * _NODES * _NODES - 1)[i] * d / 3 - _NODES[i]))).astype(x.dtype)
 
 
-def _sigmoid(x: NDArray) -> NDArray:
-    return 0.5 + 0.5 * np.tanh(0.5 * x)  # does not overflow
-
-
 #: Activations of figure 5 and a few more; those whose even part is constant cannot work.
 ACTIVATIONS: Mapping[str, Activation] = {
     "quadratic": lambda x: x * x,
@@ -42,21 +39,16 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "relu": lambda x: np.maximum(x, 0),
     "relu_squared": lambda x: np.maximum(x, 0) ** 2,
     "gelu": lambda x: 0.5 * x * (1 + erf(x * math.sqrt(0.5))),
-    "silu": lambda x: x * _sigmoid(x),
+    "silu": lambda x: x * (0.5 + 0.5 * np.tanh(0.5 * x)),
     "exp": np.exp,
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     "tanh": np.tanh,
-    "sigmoid": _sigmoid,
+    "sigmoid": lambda x: 0.5 + 0.5 * np.tanh(0.5 * x),  # does not overflow
 }
 
 
 def network(
-    W_in: ArrayLike,
-    W_out: ArrayLike,
-    activation: str | Activation = "quadratic",
-    *,
-    factor: float | None = None,
-    input_scale: float = 1.0,
+    W_in: ArrayLike, W_out: ArrayLike, activation: str | Activation = "quadratic", *, factor: float | None = None
 ) -> NDArray:
     """Outputs of the two-layer network for every pair, eqs. 1, 2 and 4.
 
@@ -65,7 +57,6 @@ def network(
         W_out: (p, width) readout weights.
         activation: a key of `ACTIVATIONS` or a function of an array.
         factor: factor of the output; None is the paper's 2 / width.
-        input_scale: factor of the preactivations; 1 / sqrt(2p) is that of the paper's first public version.
 
     Returns:
         (p, p, p) output for the pair (n, m) and the answer q, in the precision of the weights.
@@ -74,7 +65,7 @@ def network(
         ValueError: weights of shapes that do not fit, or an unknown activation.
     """
     p = len(np.asarray(W_out))
-    blocks = _outputs(input_scale * np.asarray(W_in), W_out, activation, np.arange(p * p), factor)
+    blocks = _outputs(W_in, W_out, activation, np.arange(p * p), factor)
     return np.concatenate([found for _, found in blocks]).reshape(p, p, p)
 
 
@@ -89,14 +80,14 @@ def accuracy(
     """The fraction of pairs whose largest output (its real part) is at the right answer.
 
     Args:
-        W_in, W_out, activation: as in `network`; the output factor does not matter.
+        W_in, W_out, activation: as in `network`.
         labels: (p, p) or (p * p,) right answers; None is n + m mod p.
         pairs: indices n * p + m of the pairs to look at; None is the whole table.
     """
-    labels = _labels(labels, len(np.asarray(W_out)))
-    pairs = np.arange(labels.size) if pairs is None else np.asarray(pairs)
+    right = np.ravel(answers(len(np.asarray(W_out))) if labels is None else labels)
+    pairs = np.arange(right.size) if pairs is None else np.asarray(pairs)
     blocks = _outputs(W_in, W_out, activation, pairs)
-    return sum(int((found.real.argmax(-1) == labels[block]).sum()) for block, found in blocks) / len(pairs)
+    return sum(int((found.real.argmax(-1) == right[block]).sum()) for block, found in blocks) / len(pairs)
 
 
 def accuracy_against_width(
@@ -106,27 +97,23 @@ def accuracy_against_width(
     *,
     f1: Function | None = None,
     f2: Function | None = None,
-    F: Function | None = None,
     activations: Sequence[str] = ("quadratic",),
     input_scale: float = 1.0,
     pairs: int | None = None,
 ) -> xr.DataArray:
-    """(activation, width, seed) accuracy of the analytic weights of F(f1(n) + f2(m)), all roots in the readout.
+    """(activation, width, seed) accuracy of the analytic weights of f1(n) + f2(m).
 
-    The same weights serve every activation. They are rounded to single precision, which is twice as fast and moves an
-    accuracy by a few near ties at most. ``pairs`` is how many, drawn at random for each seed, to look at, None for the
-    whole table: a shift of n only shifts the random phases, so a sample estimates the accuracy without bias.
+    Weights are rounded to single precision, which moves a few near ties at most; ``input_scale`` multiplies the
+    preactivations; ``pairs`` is how many, drawn at random for each seed, to look at, None for the whole table.
     """
-    labels, inverse = answers(p, f1=f1, f2=f2, F=F), None if F is None else modular_roots(F, p)
-    values = np.empty((len(activations), len(widths), len(seeds)))
-    for i, width in enumerate(widths):
-        for j, seed in enumerate(seeds):
-            generator = np.random.default_rng(seed)
-            W_in, W_out = cosine_weights(p, width, f1=f1, f2=f2, inverse=inverse, generator=generator)
-            W_in, W_out = (input_scale * W_in).astype(np.float32), W_out.astype(np.float32)
-            sample = generator.choice(p * p, pairs, replace=False) if pairs and pairs < p * p else None
-            for a, phi in enumerate(activations):
-                values[a, i, j] = accuracy(W_in, W_out, labels, phi, pairs=sample)
+    labels, values = answers(p, f1=f1, f2=f2), np.empty((len(activations), len(widths), len(seeds)))
+    for i, j in np.ndindex(len(widths), len(seeds)):
+        generator = np.random.default_rng(seeds[j])
+        W_in, W_out = cosine_weights(p, widths[i], f1=f1, f2=f2, generator=generator)
+        W_in, W_out = (input_scale * W_in).astype(np.float32), W_out.astype(np.float32)
+        sample = generator.choice(p * p, pairs, replace=False) if pairs and pairs < p * p else None
+        for a, phi in enumerate(activations):
+            values[a, i, j] = accuracy(W_in, W_out, labels, phi, pairs=sample)
     coords = {"activation": list(activations), "width": list(widths), "seed": list(seeds)}
     return xr.DataArray(values, coords, ("activation", "width", "seed"), name="accuracy")
 
@@ -150,9 +137,31 @@ def _outputs(
         yield block, activation(columns[block // p] + columns[p + block % p]) @ readout  # (pair, p)
 
 
-def _labels(labels: ArrayLike | None, p: int) -> NDArray[np.int64]:
-    """(p * p,) right answers, row n * p + m."""
-    table = answers(p) if labels is None else np.asarray(labels)
-    if table.size != p * p:
-        raise ValueError(f"labels must hold one answer for each of the {p * p} pairs, got shape {table.shape}")
-    return table.ravel()
+def table_accuracy(outputs: NDArray, labels: ArrayLike | None = None) -> float:
+    """The fraction of pairs whose largest output (its real part) is at the right answer (p, p); None is n + m."""
+    right = answers(outputs.shape[-1]) if labels is None else np.asarray(labels)
+    return float((outputs.real.argmax(-1) == right).mean())
+
+
+def table_mse(outputs: NDArray) -> float:
+    """Mean squared error on n + m over pairs and answers; 1 / p for zero outputs."""
+    squares, right = np.square(np.abs(outputs)).sum(), right_outputs(outputs).real.sum()
+    return float((squares - 2 * right) / outputs.size + 1 / outputs.shape[-1])
+
+
+def right_outputs(outputs: NDArray) -> NDArray:
+    """(p, p) the output at the right answer of every pair, n + m."""
+    return np.take_along_axis(outputs, answers(outputs.shape[-1])[..., None], -1)[..., 0]
+
+
+def lines_of(tables: Iterable[NDArray]) -> xr.Dataset:
+    """``share`` (line, seed) of an output map's power on each Fourier line, median over the answers of each table."""
+    found = [measures.line_shares(np.moveaxis(table, -1, 0)) for table in tables]
+    rows = [[float(np.median(share)) for share in shares.values()] for shares in found]
+    return xr.Dataset({"share": (("line", "seed"), np.array(rows).T)}, {"line": list(found[0])})
+
+
+def enough(study: xr.Dataset, name: str = "accuracy", level: float = LEARNT) -> float:
+    """The smallest width from which on upwards the mean accuracy reaches a level; infinity if none."""
+    mean = study[name].mean("seed").dropna("width")
+    return smallest(mean.width.values, mean.values[None], lambda values: values >= level)

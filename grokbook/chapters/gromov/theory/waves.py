@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
-from grokbook.chapters.gromov.theory.weights import phases_of
 
 #: The waves of eq. 11, name -> weight and coefficients (a, b, c) of a wave in a n + b m + c q, whose phase is
 #: a phi1 + b phi2 + c phi3. Only "n + m - q" has none left under eq. 12.
@@ -29,7 +28,7 @@ def wave_families(p: int, phases: ArrayLike) -> dict[str, NDArray[np.float64]]:
     """The waves that a quadratic network with the weights of eqs. 6-7 adds up to, eq. 11 with its factor 2 / width.
 
     Corrected: the printed second line has phi1 where m needs phi2, and the tail repeats the n - m + q line where the
-    waves of the constant 1 in eq. 10 belong, named "q" here. Eight families move with the input, that one does not.
+    waves of the constant 1 in eq. 10 belong, named "q" here.
 
     Args:
         phases: (3, width) phases of the neurons, whose frequencies are 1 .. width.
@@ -37,8 +36,8 @@ def wave_families(p: int, phases: ArrayLike) -> dict[str, NDArray[np.float64]]:
     Returns:
         name of `WAVES` -> (p, p, p) contribution to the output for (n, m) and q; they add up to `network`.
     """
-    p, width = checks.integer("p", p, 2), np.shape(phases)[-1]
-    phases = phases_of(phases, width)
+    p, phases = checks.integer("p", p, 2), np.asarray(phases)
+    width = phases.shape[-1]
     turns = 2 * np.pi / p * (np.arange(p)[:, None] * np.arange(1, width + 1) % p)  # (p, width)
     n, m, q = np.ogrid[:p, :p, :p]
     families = {}
@@ -52,9 +51,8 @@ def expected_mse(p: int, width: int) -> float:
     """Mean squared error of the analytic solution of n + m, averaged over phases.
 
     The destructive waves leave a variance 4 / width at every output. The constructive sum of eq. 13 is the delta
-    function only if p divides the width; what it misses adds 1 / (2 width) - 1 / p below half of p and little above.
-    Last, waves in 2n - q and 2m - q share their random phase, which counts for frequencies 0 and p / 2. For odd p and
-    width < p / 2 every draw of the phases has exactly this error.
+    function only if p divides the width. Waves in 2n - q and 2m - q share their random phase, which counts for
+    frequencies 0 and p / 2.
     """
     copies = _copies(p, width)
     standing = int(copies[0] + (copies[p // 2] if p % 2 == 0 else 0))  # neurons with 2k = 0 mod p

@@ -43,12 +43,10 @@ def cosine_weights(
 ) -> tuple[Array, Array]:
     """Weights that solve F(f1(n) + f2(m)) mod p with a quadratic activation; by default n + m.
 
-    Eqs. 6-7 for n + m, eq. 18 for ``f1`` and ``f2``, eq. 19 for ``inverse``; p need not be prime. Eq. 19 asks for an
-    invertible F. This is not needed: a row of ``W_out`` may hold the sum of the cosines of all roots of its answer.
+    Eqs. 6-7 for n + m, eq. 18 for ``f1`` and ``f2``, eq. 19 for ``inverse``; p need not be prime.
 
     Args:
-        p: modulus, at least 2.
-        width: number of hidden neurons, at least 1.
+        p, width: modulus, at least 2, and number of hidden neurons, at least 1.
         f1, f2: functions of the operands; None is the identity.
         inverse: the roots s with F(s) = q of every answer q, an integer or any number of them: one is eq. 19, several
             are added up, none leaves the row zero. None is the identity. `modular_roots` makes it from F.
@@ -62,10 +60,14 @@ def cosine_weights(
         ValueError: a size out of range, an array of another shape, a function without p integer values.
     """
     p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
+    phases = draw_phases(width, generator=generator) if phases is None else np.asarray(phases, float)
+    if phases.shape != (3, width):
+        raise ValueError(f"phases must have shape (3, width) = (3, {width}), got {phases.shape}")
+    phi1, phi2, phi3 = phases[:, :, None]  # (width, 1) each
+
     k = np.arange(1, width + 1) if frequencies is None else np.asarray(frequencies)
     if k.shape != (width,) or k.dtype.kind not in "iu":
         raise ValueError(f"frequencies must be {width} integers, one a neuron, got {k.dtype} of shape {k.shape}")
-    phi1, phi2, phi3 = phases_of(phases, width, generator)[:, :, None]  # (width, 1) each
 
     def wave(values: NDArray[np.int64], phase: Array) -> Array:
         # k * values is reduced before it is turned into an angle, so that wide networks lose no digits
@@ -79,16 +81,10 @@ def cosine_weights(
     return W_in, W_out
 
 
-def modular_roots(F: Function, p: int, branches: str = "all") -> list[tuple[int, ...]]:
-    """For each q of Z_p the s with F(s) = q mod p, in increasing order: the ``inverse`` of `cosine_weights`.
-
-    Args:
-        branches: "all" of them, or only "one", the smallest. Answers that F never gives have none either way.
-    """
-    checks.one_of("branches", branches, ("one", "all"))
+def modular_roots(F: Function, p: int) -> list[tuple[int, ...]]:
+    """For each q of Z_p the s with F(s) = q mod p, in increasing order: the ``inverse`` of `cosine_weights`."""
     values = _table("F", F, p)
-    roots = [tuple(np.flatnonzero(values == q).tolist()) for q in range(p)]
-    return roots if branches == "all" else [found[:1] for found in roots]
+    return [tuple(np.flatnonzero(values == q).tolist()) for q in range(p)]
 
 
 def answers(
@@ -106,21 +102,16 @@ def discrete_logarithms(p: int) -> NDArray[np.int64]:
         ValueError: p is no prime.
     """
     for g in range(1, checks.integer("p", p, 2)):
-        powers = [1]
-        while len(powers) < p and powers[-1] * g % p not in (0, 1):
-            powers.append(powers[-1] * g % p)
-        if len(powers) == p - 1:
-            logarithms = np.full(p, -1)
-            logarithms[powers] = np.arange(p - 1)
-            return logarithms
+        powers = [pow(g, e, p) for e in range(p - 1)]
+        if sorted(powers) == list(range(1, p)):
+            return np.append(-1, np.argsort(powers))
     raise ValueError(f"p must be a prime for every non-zero number to have a discrete logarithm, got p={p}")
 
 
 def product_weights(p: int, width: int, *, detect_zero: bool = False, generator: Seed = None) -> tuple[Array, Array]:
     """Weights that solve n * m mod a prime p: ``W_in`` (width, 2p), ``W_out`` (p, width).
 
-    Section 2 says that such a solution exists and appendix D that none is known. It is eqs. 6-7 with base p - 1, in the
-    order of logarithms. Zero has none, so its columns and its row are zero and pairs with a zero are left to chance;
+    Eqs. 6-7 with base p - 1, in the order of logarithms. Zero has none, so its columns and its row are zero;
     ``detect_zero`` adds one neuron that is 1 when an operand is zero, whose readout gives the answer 0 exactly 1 there.
     """
     logarithms = discrete_logarithms(p)
@@ -132,14 +123,6 @@ def product_weights(p: int, width: int, *, detect_zero: bool = False, generator:
         W_in = np.concatenate([W_in, np.tile(~known, 2)[None].astype(float)])
         W_out = np.concatenate([W_out, (width + 1) / 2 * ~known[:, None]], axis=1)  # undoes the 2 / width of eq. 2
     return W_in, W_out
-
-
-def phases_of(phases: ArrayLike | None, width: int, generator: Seed = None) -> Array:
-    """(3, width) phases, drawn where none are given."""
-    phases = draw_phases(width, generator=generator) if phases is None else np.asarray(phases, float)
-    if phases.shape != (3, width):
-        raise ValueError(f"phases must have shape (3, width) = (3, {width}), got {phases.shape}")
-    return phases
 
 
 def _table(name: str, f: Function | None, p: int) -> NDArray[np.int64]:
