@@ -23,8 +23,7 @@ def factor(late: ArrayLike, early: ArrayLike, *, error: float = 0.05) -> Factor:
     """The ratio of two arms' times, with the interval that the order of the seeds allows, 90 % unless told.
 
     The interval is that of Hodges and Lehmann: the factors with which the rank test of Mann and Whitney would find
-    nothing, at ``error`` on each side. It asks nothing of how times are distributed. Fewer than three networks an arm
-    exclude no factor at all: its ends are nan, which meets no bound.
+    nothing, at ``error`` on each side. Fewer than three networks an arm exclude no factor: its ends are nan.
 
     Args:
         late, early: (n,) and (m,) times above 0; infinity is "never". Two that never come count as equally late.

@@ -34,12 +34,6 @@ def base(s: Settings) -> Experiment:
     )
 
 
-def middle_run(record: xr.Dataset) -> int:
-    """The run that knows half of its test set at the median time, the earlier of two."""
-    times = reached(record, 0.5)
-    return int(np.argsort(times, kind="stable")[(len(times) - 1) // 2])
-
-
 def plane(record: xr.Dataset, run: int) -> tuple[NDArray[np.float64], int]:
     """The two principal axes of a run's final embedding, (d, 2), and the strongest frequency on them."""
     p = int(record.p.values[run])

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import theory
-from grokbook.chapters.gu.reading import mask_of
 from grokbook.claims import Part, at_least, at_most
 from grokbook.tasks import modular_function
 
@@ -24,45 +23,24 @@ def same_class(s):
     """
     printed = [row._replace(size=round(row.size * s.p / 97)) for row in theory.TABLE_1]
     labels, distances = modular_function("n + m", s.p), np.arange(2, s.p + 1, 2)
-    left_out = [theory.hole(row.kind, s.p, row.size) for row in printed]
-    masks = np.array([
-        [theory.draw_training_mask(s.p, s.train_fraction, holed=hole, generator=seed) for seed in range(3)]
-        for hole in left_out
-    ])  # fmt: skip
-    matching = [
-        [theory.matching_distance(mask, labels, row.highest) for mask in of_row]
-        for row, of_row in zip(printed, masks, strict=True)
-    ]
-    return xr.Dataset(
-        {
-            "coverage": (("row", "seed", "D"), theory.same_class_coverage(masks, labels, distances)),
-            "matching": (("row", "seed"), matching),
-        },
-        {
-            "row": [f"{'k' if row.kind == 'square' else 't'} = {row.size}" for row in printed],
-            "kind": ("row", [row.kind for row in printed]),
-            "U": ("row", [row.highest for row in printed]),
-            "D": distances,
-        },
-    )
+    shape = len(printed), 3
+    matching, coverage = np.empty(shape), np.empty((*shape, len(distances)))
+    for at in np.ndindex(shape):
+        row = printed[at[0]]
+        hole = theory.hole(row.kind, s.p, row.size)
+        mask = theory.draw_training_mask(s.p, s.train_fraction, holed=hole, generator=at[1])
+        coverage[at] = theory.same_class_coverage(mask, labels, distances)
+        matching[at] = theory.matching_distance(mask, labels, row.highest)
+    along = {"kind": ("row", [row.kind for row in printed]), "U": ("row", [row.highest for row in printed])}
+    names = [f"{'k' if row.kind == 'square' else 't'} = {row.size}" for row in printed]
+    variables = {"coverage": (("row", "seed", "D"), coverage), "matching": (("row", "seed"), matching)}
+    return xr.Dataset(variables, {"row": names, "D": distances, **along})
 
 
 def misfit(study: xr.Dataset, kinds: str | tuple[str, ...] = theory.HOLES) -> NDArray[np.float64]:
     """(D,) how far, in points and root mean square over rows, coverage within one D is from the paper's U."""
     chosen = study.isel(row=np.flatnonzero(np.isin(study.kind.values, np.atleast_1d(kinds))))
     return 100 * np.sqrt(np.square(chosen.coverage.mean("seed") - chosen.U).mean("row").values)
-
-
-def by_distance(record: xr.Dataset, run: int, region: NDArray[np.bool_], least: int = 8) -> tuple[NDArray, NDArray]:
-    """Distances to the nearest training pair of their class that enough test pairs of a region have, and the share
-    of these that a run ends up answering right."""
-    mask = mask_of(record, run)
-    labels = modular_function(str(record.f.values[run]), len(mask))
-    distance, right = theory.same_class_distance(mask, labels), record.correct.values[run, -1]
-    chosen = region & ~mask & np.isfinite(distance)
-    found, counts = np.unique(distance[chosen], return_counts=True)
-    found = found[counts >= least]
-    return found, np.array([right[chosen & (distance == one)].mean() for one in found])
 
 
 @section.study

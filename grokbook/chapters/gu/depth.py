@@ -82,9 +82,6 @@ def width_boundary(
     return _widths("width_boundary", p, p, widths, s.train_fraction, s.few, steps)
 
 
-# ----------------------------------------------------------------------------------------------------------- read off
-
-
 def over(record: xr.Dataset, column: str, measure: Callable[[xr.Dataset], Array]) -> Array:
     """Medians over seeds of a measure, (condition,), in the order of a depth or width."""
     return np.array([median(measure(select(record, **{column: one}))) for one in np.unique(record[column].values)])
@@ -115,8 +112,6 @@ def gain(record: xr.Dataset) -> float:
     narrow, wide = (np.minimum(one, end) for one in arms(record))
     return float(median(narrow) - median(wide)) / end
 
-
-# ---------------------------------------------------------------------------------------------------------- claims
 
 section.claim("fig2", "Fig. 2, earlier Fig. 6",
     "One layer groks; two overfit; with three and four accuracy oscillates and MED ends lower.",

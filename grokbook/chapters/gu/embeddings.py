@@ -73,9 +73,6 @@ def diameters(s: Settings, *, steps: Steps = 40_000) -> Experiment:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- read off
-
-
 def halves(record: xr.Dataset, place: int, *labels: str) -> Array:
     """t_0.5 at one of the record's widths, of the runs with the table, without it, or of both."""
     runs = select(record, d_model=np.unique(record.d_model.values)[place])
@@ -103,8 +100,7 @@ def vocabularies(record: xr.Dataset) -> xr.Dataset:
     for table in record.W_E.values[0].astype(float):
         a, b = measures.embedding_blocks(table, p, offset)
         apart = [np.linalg.norm(x[:, None] - y, axis=-1) for x, y in ((a, a), (b, b), (a, b))]
-        med = float(theory.published_med(a, b))
-        sizes = [float(one.max()) for one in apart]
+        med, sizes = float(theory.published_med(a, b)), [float(one.max()) for one in apart]
         rows.append((*sizes[:2], max(sizes), float(apart[2].min()), med, 2 * med / sum(sizes[:2])))
     names = ("A", "B", "union", "between", "neighbours", "relative")
     return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})
@@ -114,8 +110,6 @@ def ends(record: xr.Dataset, name: str) -> float:
     """One of these at the last snapshot."""
     return float(vocabularies(record)[name][-1])
 
-
-# ---------------------------------------------------------------------------------------------------------- claims
 
 DELAY = Part(
     "median t_0.5 with the table / without, smallest width", lambda r: slower(r, 0).middle, at_least(1.5), times

@@ -32,15 +32,13 @@ def holes(s: Settings, *, split: Split = "code", steps: Steps = 10_000) -> Exper
     """Table 1: training sets that leave out a square or a strip, drawn as the released scripts do."""
     rows = [("square", size) for size in scaled(s.squares, s.p)] + [("strip", size) for size in scaled(s.strips, s.p)]
     model = PairTransformer(s.p, s.d_model)
+    conditions = (
+        (f"{kind} {size}", HoledTask(s.p, "n + m", s.train_fraction, kind, size, split), model, steps)
+        for kind, size in rows
+    )
     return Experiment(
         "gu/holes",
-        every(
-            s.seeds,
-            (
-                (f"{kind} {size}", HoledTask(s.p, "n + m", s.train_fraction, kind, size, split), model, steps)
-                for kind, size in rows
-            ),
-        ),
+        every(s.seeds, conditions),
         Schedule(log=60, every=20),
         (*TRACKED, "accuracy_by_place"),
         snapshots=(-1,),
@@ -59,20 +57,9 @@ def reach(p: int) -> int:
     return 2 * round(6 * p / 97)
 
 
-# ------------------------------------------------------------------------------------------------- the table, by us
-
-
 def hole_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
     """The pairs that a run never trains on by design, (p, p)."""
     return theory.hole(str(record.hole.values[run]), int(record.p.values[run]), int(record["size"].values[run]))
-
-
-def examples(record: xr.Dataset) -> list[int]:
-    """Of the first seed, the middle one of the squares and the second and first smallest strip that it memorises."""
-    known = np.isfinite(t_fit(record)) & (record.seed.values == record.seed.values.min())
-    by_kind = {kind: np.flatnonzero(known & (record.hole.values == kind)) for kind in theory.HOLES}
-    squares, strips = (of[np.argsort(record["size"].values[of])].tolist() for of in by_kind.values())
-    return [*squares[len(squares) // 2 :][:1], *strips[:2][::-1]] or [0]
 
 
 def summit(record: xr.Dataset, run: int) -> tuple[float, float, float, float]:

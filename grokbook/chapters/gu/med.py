@@ -11,19 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
-from grokbook.chapters.gu import Settings
-from grokbook.chapters.gu.reading import (
-    CONTROLS,
-    MED,
-    after_fit,
-    agreement,
-    correlation,
-    grokked,
-    lead,
-    raw_agreement,
-    reached,
-    t_fit,
-)
+from grokbook.chapters.gu import Settings, reading
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import TRACKED, every
 from grokbook.claims import Part, above, at_least, between
@@ -56,9 +44,6 @@ def largest_prime(s: Settings, *, largest: Annotated[int, whole(3)] = 379, steps
     return dataclasses.replace(primes(s, moduli=(largest,), steps=(steps,)), name="gu/largest_prime")
 
 
-# ------------------------------------------------------------------------------------------- distinct networks beside
-
-
 RECIPE = ("f", "p", "train_fraction", "hole", "size", "split", "d_model", "layers", "offset", "start", "positions")
 
 
@@ -75,8 +60,10 @@ def rivals(base, primes, largest_prime, holes, fractions, overlap, toeplitz):
     found: list[tuple[str, bool, list[float]]] = []
     for family, records in families.items():
         for record in records:
-            values = np.stack([correlation(record, name) for name in (MED, *CONTROLS)], -1)  # (run, quantity)
-            late = grokked(record)
+            values = np.stack(
+                [reading.correlation(record, name) for name in (reading.MED, *reading.CONTROLS)], -1
+            )  # (run, quantity)
+            late = reading.grokked(record)
             for run in range(record.sizes["run"]):
                 key = tuple(str(record[name].values[run]) for name in (*RECIPE, "seed"))
                 if record.p.values[run] >= 47 and key not in seen and np.isfinite(values[run]).all():
@@ -85,22 +72,24 @@ def rivals(base, primes, largest_prime, holes, fractions, overlap, toeplitz):
     names, delayed, table = zip(*found, strict=True)
     return xr.Dataset(
         {"correlation": (("quantity", "network"), np.array(table).T)},
-        {"quantity": [MED, *CONTROLS], "family": ("network", list(names)), "grokked": ("network", list(delayed))},
+        {
+            "quantity": [reading.MED, *reading.CONTROLS],
+            "family": ("network", list(names)),
+            "grokked": ("network", list(delayed)),
+        },
     )
 
 
 def below_start(record: xr.Dataset) -> Array:
     """(run,) the first step after t_fit at which MED is below its start, over t_0.5; infinity if never."""
     found = np.full(record.sizes["run"], np.inf)
-    for run, values in enumerate(record[MED].values):
-        low = after_fit(record, run)
+    for run, values in enumerate(record[reading.MED].values):
+        low = reading.after_fit(record, run)
         low = low[values[low] < values[0]]
         if len(low):
             found[run] = record.step.values[low[0]]
-    return found / reached(record, 0.5)
+    return found / reading.reached(record, 0.5)
 
-
-# -------------------------------------------------------------------------------------------------------------- claims
 
 GROKKING = (("primes", 47), ("base", 97), ("primes", 211))  # at p = 379 there is no delay, see fig5-sooner
 
@@ -110,7 +99,7 @@ def at_prime(values, p: int):
 
     def measure(record: xr.Dataset) -> Array:
         runs = select(record, p=p)
-        return np.where(grokked(runs), values(runs), np.nan) if runs.sizes["run"] else np.array([np.nan])
+        return np.where(reading.grokked(runs), values(runs), np.nan) if runs.sizes["run"] else np.array([np.nan])
 
     return measure
 
@@ -135,7 +124,7 @@ def at_median(values, record: xr.Dataset, p: int) -> float:
 
 def t_most(record: xr.Dataset) -> Array:
     """(run,) the first step at which 90 % of the test set are right."""
-    return reached(record, 0.9)
+    return reading.reached(record, 0.9)
 
 
 def sooner(one: int, other: int):
@@ -150,19 +139,19 @@ def sooner(one: int, other: int):
 
 section.claim(
     "fig5-follows", "Fig. 5", "MED and the test loss change together, at every prime that groks.",
-    *per_prime("rank correlation of MED with the test loss", correlation, at_least(0.8)),
+    *per_prime("rank correlation of MED with the test loss", reading.correlation, at_least(0.8)),
     paper="consistent trends for all four primes", forecast="no: −.43 and .74 in two earlier runs at p = 97",
 )  # fmt: skip
 section.claim(
     "fig5-increments",
     "Fig. 5, earlier Fig. 4",
     "Increments of MED and of the test loss have the same sign, at every prime that groks.",
-    *per_prime("same sign over 100 steps, smoothed", agreement, at_least(0.75), show=percent),
-    *per_prime("same sign over single steps", raw_agreement, at_least(0.6), show=percent),
+    *per_prime("same sign over 100 steps, smoothed", reading.agreement, at_least(0.75), show=percent),
+    *per_prime("same sign over single steps", reading.raw_agreement, at_least(0.6), show=percent),
     paper="the same sign",
     earlier=(
-        Part("same sign over 100 steps, smoothed, median over primes", over_primes(agreement), at_least(0.75)),
-        Part("same sign over single steps, median over primes", over_primes(raw_agreement), at_least(0.6)),
+        Part("same sign over 100 steps, smoothed, median over primes", over_primes(reading.agreement), at_least(0.75)),
+        Part("same sign over single steps, median over primes", over_primes(reading.raw_agreement), at_least(0.6)),
     ),
 )  # fmt: skip
 section.claim(
@@ -174,7 +163,7 @@ section.claim(
     "fig5-special",
     "beyond Fig. 5",
     "MED says more than that weights shrink: it follows the test loss better than each of three controls.",
-    *per_prime("lead of MED over the best control", lead, at_least(0.05)),
+    *per_prime("lead of MED over the best control", reading.lead, at_least(0.05)),
     forecast="no: the norm of all weights did better in every earlier run", whose="ours",
 )  # fmt: skip
 section.claim(
@@ -185,7 +174,7 @@ section.claim(
     ),
     *(
         Part(f"p = {p}: t_0.9 / t_fit",
-            lambda record, p=p: at_median(t_most, record, p) / at_median(t_fit, record, p),
+            lambda record, p=p: at_median(t_most, record, p) / at_median(reading.t_fit, record, p),
             at_least(5), times, on=(on,))
         for on, p in (*GROKKING, ("largest_prime", 379))
     ),

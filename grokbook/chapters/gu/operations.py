@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
-from grokbook.chapters.gu import Settings
-from grokbook.chapters.gu.reading import (
-    agreement,
-    best,
-    correlation,
-    lead,
-    mask_of,
-    reached,
-    settled,
-    symmetry_share,
-    t_fit,
-)
+from grokbook.chapters.gu import Settings, reading
 from grokbook.chapters.gu.training import QUADRATIC, TRACKED, condition, every
 from grokbook.claims import REACHED, Part, at_least, at_most
 from grokbook.curves import median
@@ -75,43 +65,42 @@ def beyond(record: xr.Dataset) -> Array:
     A network that knows the symmetries and nothing else answers their share S, and has 0 here however large S is;
     nan where S leaves fewer than ten pairs. It is a lower bound: all that S answers is taken as right.
     """
-    share = symmetry_share(record, None)
-    pairs = np.array([(~mask_of(record, run)).sum() for run in range(record.sizes["run"])])
-    return np.where((1 - share) * pairs >= 10, (settled(record, "test_accuracy") - share) / (1 - share), np.nan)
+    share = reading.symmetry_share(record, None)
+    pairs = np.array([(~reading.mask_of(record, run)).sum() for run in range(record.sizes["run"])])
+    return np.where((1 - share) * pairs >= 10, (reading.settled(record, "test_accuracy") - share) / (1 - share), np.nan)
 
 
 def past_mirrors(record: xr.Dataset) -> Array:
     """(run,) by how much the best accuracy exceeds the share of test pairs whose mirror was trained."""
-    return best(record) - symmetry_share(record)
+    return reading.best(record) - reading.symmetry_share(record)
 
 
 def medians(
     record: xr.Dataset, measure: Callable[[xr.Dataset], Array], figures: Sequence[str] = tuple(FIGURES)
 ) -> Array:
     """The median seed of every distinct training that memorises; one nan if none does."""
-    judged = [runs for runs in trainings(record, figures).values() if np.isfinite(median(t_fit(runs)))]
+    judged = [runs for runs in trainings(record, figures).values() if np.isfinite(median(reading.t_fit(runs)))]
     return np.array([float(median(measure(runs))) for runs in judged] or [np.nan])
 
 
 section.claim("fig12-19-med", "Figs 12 to 19", "MED tracks the test loss for other operations, too.",
-    Part("Spearman(MED, test loss) after t_fit, least over operations", lambda r: medians(r, correlation).min(),
-         at_least(0.8)),
-    Part("share of 100-step increments with the sign of the test loss's, least", lambda r: medians(r, agreement).min(),
-         at_least(0.75)),
-    Part("lead of Spearman's over the best of permuted MED, R and W, least", lambda r: medians(r, lead).min(),
-         at_least(0.05)),
+    Part("Spearman(MED, test loss) after t_fit, least over operations",
+         lambda r: medians(r, reading.correlation).min(), at_least(0.8)),
+    Part("share of 100-step increments with the sign of the test loss's, least",
+         lambda r: medians(r, reading.agreement).min(), at_least(0.75)),
+    Part("lead of Spearman's over the best of permuted MED, R and W, least",
+         lambda r: medians(r, reading.lead).min(), at_least(0.05)),
     on="operations")  # fmt: skip
 
 
-def subtraction(record: xr.Dataset) -> xr.Dataset:
-    """The runs of Fig. 12."""
-    return select(record, label="fig12")
+def t_most(record: xr.Dataset) -> Array:
+    """The median t_0.9 of Fig. 12, subtraction."""
+    return median(reading.reached(select(record, label="fig12"), 0.9))
 
 
 section.claim("fig12-groks", "Fig. 12", "Subtraction groks.",
-    Part("t_0.9", lambda r: median(reached(subtraction(r), 0.9)), REACHED),
-    Part("t_0.9 / t_fit", lambda r: median(reached(subtraction(r), 0.9)) / median(t_fit(subtraction(r))), at_least(5),
-         times),
+    Part("t_0.9", t_most, REACHED),
+    Part("t_0.9 / t_fit", lambda r: t_most(r) / median(reading.t_fit(select(r, label="fig12"))), at_least(5), times),
     on="operations")  # fmt: skip
 
 section.claim("fig13-15", "Figs 13 to 15",
@@ -128,5 +117,5 @@ section.claim("fig16-18", "Figs 16 to 18", "x² + xy + y² is answered where its
     Part("best accuracy − share of trained mirrors, largest", lambda r: medians(r, past_mirrors, FORM).max(),
          at_most(0.1)),
     Part("accuracy on pairs with a trained mirror, at the end, least",
-         lambda r: medians(r, lambda one: settled(one, "accuracy_mirrored"), FORM).min(), at_least(0.9), percent),
+         lambda r: medians(r, partial(reading.settled, name="accuracy_mirrored"), FORM).min(), at_least(0.9), percent),
     on="operations", whose="ours")  # fmt: skip

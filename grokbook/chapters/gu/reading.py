@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import xarray as xr
@@ -52,12 +51,7 @@ def even(record: xr.Dataset) -> xr.Dataset:
 
 
 def smooth(values: ArrayLike, steps: ArrayLike, width: float = SMOOTHING) -> Array:
-    """A curve on an even grid of steps, averaged under a Gaussian of ``width`` steps that is cut at both ends.
-
-    Args:
-        values: (step,), finite.
-        steps: (step,) at equal distances.
-    """
+    """(step,) a finite curve on an even grid of steps, averaged under a Gaussian that is cut at its ends."""
     values, steps = np.asarray(values, float), np.asarray(steps, float)
     distance = steps[1] - steps[0] if len(steps) > 1 else 1.0
     reach = int(np.ceil(4 * width / distance))
@@ -73,25 +67,23 @@ def running_median(values: ArrayLike, steps: ArrayLike, width: int = PLATEAU) ->
     return np.array([np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))])
 
 
+def known(record: xr.Dataset, name: str) -> Iterator[tuple[Array, Array]]:
+    """Values and steps of a curve of each run, on the even grid, where it was measured."""
+    grid = even(record)
+    for values in grid[name].values:
+        there = np.isfinite(values)
+        yield values[there], grid.step.values[there].astype(float)
+
+
 def best(record: xr.Dataset, name: str = "test_accuracy") -> Array:
     """(run,) the largest value of a curve smoothed over 100 steps."""
-    grid = even(record)
-    found = np.full(record.sizes["run"], np.nan)
-    for run, values in enumerate(grid[name].values):
-        if (known := np.isfinite(values)).any():
-            found[run] = smooth(values[known], grid.step.values[known]).max()
-    return found
+    return np.array([smooth(v, steps).max() if len(v) else np.nan for v, steps in known(record, name)])
 
 
 def settled(record: xr.Dataset, name: str) -> Array:
     """(run,) the median of a curve's last 500 steps."""
-    grid = even(record)
-    found = np.full(record.sizes["run"], np.nan)
-    for run, values in enumerate(grid[name].values):
-        known = np.flatnonzero(np.isfinite(values))
-        if len(known):
-            found[run] = np.median(values[known[grid.step.values[known] >= grid.step.values[known[-1]] - PLATEAU]])
-    return found
+    curves = known(record, name)
+    return np.array([np.median(v[steps >= steps[-1] - PLATEAU]) if len(v) else np.nan for v, steps in curves])
 
 
 def floor(record: xr.Dataset, name: str) -> Array:
@@ -107,9 +99,6 @@ def still_rising(record: xr.Dataset) -> NDArray[np.bool_]:
         steps, values = record.step.values[np.isfinite(values)], values[np.isfinite(values)]
         found[run] = values[-1] - np.interp(0.8 * steps[-1], steps, values) > 0.05
     return found
-
-
-# ------------------------------------------------------------------------------------- what follows the test loss
 
 
 def after_fit(record: xr.Dataset, run: int) -> NDArray[np.int64]:
@@ -166,9 +155,6 @@ def lead(record: xr.Dataset) -> Array:
     return correlation(record) - np.max([correlation(record, name) for name in CONTROLS], axis=0)
 
 
-# ------------------------------------------------------------------------------------ training sets and symmetries
-
-
 def mask_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
     """The training set of a run, (p, p), drawn again from its recipe."""
     names = [field.name for field in dataclasses.fields(HoledTask) if field.name in record.coords]
@@ -208,12 +194,3 @@ def symmetry_share(record: xr.Dataset, names: Sequence[str] | None = ("mirror",)
         if known := moves(f, p, names):
             found[run] = theory.symmetry_share(mask_of(record, run), known)
     return found
-
-
-SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def pretty(f: str) -> str:
-    """A function as the paper writes it: n**2 + n*m as x² + xy."""
-    text = re.sub(r"\s*\*\*\s*(\d+)", lambda power: power[1].translate(SUPERSCRIPTS), f)
-    return text.replace("*", "").replace("n", "x").replace("m", "y").replace("-", "−")

@@ -405,13 +405,6 @@ def test_relabelling_the_residues_moves_a_circle_to_another_frequency():
     np.testing.assert_allclose(circle(13, [2], [1.0])[3 * np.arange(13) % 13], circle(13, [6], [1.0]), atol=1e-12)
 
 
-def test_initial_difference_is_the_mean_length_of_a_gaussian():
-    assert theory.initial_difference(128) == pytest.approx(1.4115, abs=5e-5)
-    assert theory.initial_difference(128) == pytest.approx(math.sqrt(2) * (1 - 1 / 512), rel=1e-5)
-    assert theory.initial_difference(1) == pytest.approx(2 / math.sqrt(math.pi))  # |N(0, 2)|
-    assert theory.initial_difference(2) == pytest.approx(math.sqrt(math.pi / 2))  # Rayleigh
-
-
 # --- the smallest sizes ------------------------------------------------------------------------
 
 
@@ -473,14 +466,6 @@ GRID, PLUS, POINTS = np.eye(5, dtype=bool), modular_function("n + m", 5), np.zer
         (lambda: theory.same_class_distance(GRID, PLUS / 2), "labels must be integers .* got float64"),
         (lambda: theory.same_class_coverage(GRID, PLUS, -1), "D must be a distance of at least 0 .* got -1"),
         (lambda: theory.same_class_coverage(GRID, PLUS, [[1]]), "D must be .* in one row"),
-        (lambda: theory.matching_distance(GRID, PLUS, 99.04), "accuracy must be from 0 to 1, got 99.04"),
-        (
-            lambda: theory.matching_distance(np.ones((5, 5), bool), PLUS, 0.5),
-            "train_mask must be one .* with a test pair",
-        ),
-        (lambda: theory.mirror_accuracy(GRID, np.zeros((4, 4), bool)), "holed must have shape"),
-        (lambda: theory.embedding_power(np.zeros(5)), r"embedding must have shape \(\.\.\., p, d\), got \(5,\)"),
-        (lambda: theory.initial_difference(0), "d must be an integer of at least 1"),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message):

@@ -1,11 +1,8 @@
 """What Gu et al. claim that needs no training, and what is true of it.
 
-Theorem, lemma and definition numbers are those of the 2025 paper unless "earlier version" is said. Where the
-paper is wrong, the function computes what is right and its docstring says what was printed. Masks and tables
-over all pairs (i, j) are (p, p) arrays with i as rows; ``True`` in a mask is a training pair. An embedding is
-(p, d), one row a residue. Distances between pairs are Manhattan, on the plain grid or on the torus, where p -
-1 and 0 are neighbours. Random draws come from ``generator``: a numpy Generator, a seed, or None for fresh
-entropy.
+Theorem, lemma and definition numbers are those of the 2025 paper unless "earlier version" is said. Masks and tables
+over all pairs (i, j) are (p, p) arrays, i as rows; ``True`` in a mask is a training pair. An embedding is (p, d), a row
+a residue. Distances between pairs are Manhattan, on the plain grid or on the torus, where p - 1 and 0 are neighbours.
 """
 
 from grokbook.chapters.gu.theory.coverage import *  # noqa: F403

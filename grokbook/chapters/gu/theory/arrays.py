@@ -11,13 +11,11 @@ Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int | None
 
 
-def square_mask(mask: ArrayLike, p: int | None = None) -> Mask:
+def square_mask(mask: ArrayLike) -> Mask:
     """A mask over all pairs, or a line that says what is wrong with it."""
     mask = np.asarray(mask)
-    square = mask.ndim >= 2 and mask.shape[-1] == mask.shape[-2] >= 2
-    if not square or mask.dtype != bool or (p is not None and mask.shape != (p, p)):
-        wanted = "(..., p, p)" if p is None else f"(p, p) = ({p}, {p})"
-        raise ValueError(f"a mask must be boolean of shape {wanted}, got {mask.dtype} of shape {mask.shape}")
+    if mask.ndim < 2 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < 2 or mask.dtype != bool:
+        raise ValueError(f"a mask must be boolean of shape (..., p, p), got {mask.dtype} of shape {mask.shape}")
     return mask
 
 

@@ -30,15 +30,14 @@ def coverage_bound(p: int, k: int) -> float:
     """Theorem 3.12: the training fraction 2 ln(p) / C that full coverage is said to need.
 
     It is where N (1 - C/N)^m, with N = p**2 points and m independent draws, falls to one expected uncovered point: an
-    estimate of when coverage is likely, not a lower bound. Drawn without replacement, diamonds are covered below it for
-    k up to 4 (at k = 2 and p = 97 it is 1.83), and on a grid with borders above it for larger k.
+    estimate of when coverage is likely, not a lower bound.
     """
     return 2 * math.log(checks.integer("p", p, 2)) / diamond_size(k)
 
 
 def diamond_counts(p: int, k: int, *, torus: bool = False) -> Integers:
     """How many points lie at a distance below k of each point, itself included: (p, p). Borders cut diamonds."""
-    p, k, _ = _coverage_arguments(p, k)
+    p, k = _coverage_arguments(p, k)
     apart = ring_distances(p) if torus else line_distances(p)  # (p, p) distance of two coordinates
     at = (apart[..., None] == np.arange(k)).sum(1)  # (p, k) coordinates at exactly that distance
     within = at.cumsum(-1)
@@ -48,10 +47,9 @@ def diamond_counts(p: int, k: int, *, torus: bool = False) -> Integers:
 def expected_uncovered(p: int, k: int, train_size: ArrayLike, *, torus: bool = False) -> Array:
     """The exact expected number of points at no distance below k from a training set of m random pairs, (...) -> (...).
 
-    A diamond of c points stays empty with probability C(N - c, m) / C(N, m), since a training set is drawn without
-    replacement; for small diamonds that is (1 - alpha)^c, not the proof's exp(-alpha c).
+    A diamond of c points stays empty with probability C(N - c, m) / C(N, m): pairs are drawn without replacement.
     """
-    p, k, _ = _coverage_arguments(p, k)
+    p, k = _coverage_arguments(p, k)
     sizes, points = np.unique(diamond_counts(p, k, torus=torus), return_counts=True)
     train_size = np.asarray(train_size)
     for m in train_size.ravel().tolist():
@@ -65,7 +63,7 @@ def covered_fraction(train_mask: ArrayLike, k: int, *, torus: bool = False) -> A
     nan where there is no test pair.
     """
     train_mask = square_mask(train_mask)
-    _, k, _ = _coverage_arguments(train_mask.shape[-1], k)
+    _, k = _coverage_arguments(train_mask.shape[-1], k)
     covered = _spread(train_mask, np.logical_or, k, torus) & ~train_mask
     return ratio(covered.sum((-2, -1)), (~train_mask).sum((-2, -1)))
 
@@ -75,7 +73,7 @@ def coverage_times(p: int, k: int, draws: int, *, torus: bool = False, generator
 
     A point is uncovered by the first m pairs if its time exceeds m; the largest time covers everything.
     """
-    p, k, _ = _coverage_arguments(p, k)
+    p, k = _coverage_arguments(p, k)
     draws, generator = checks.integer("draws", draws, 1), checks.generator(generator)
     orders = np.tile(np.arange(1, p * p + 1, dtype=np.int64), (draws, 1))
     return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k, torus)
@@ -102,10 +100,9 @@ def _spread(values: NDArray, combine: np.ufunc, k: int, torus: bool) -> NDArray:
     return values
 
 
-def _coverage_arguments(p: int, k: int, train_size: int = 0) -> tuple[int, int, int]:
+def _coverage_arguments(p: int, k: int) -> tuple[int, int]:
     p = checks.integer("p", p, 2)
-    # at a distance below 2 p - 1 lies the whole grid
-    return p, checks.integer("k", k, 1, 2 * p - 1), checks.integer("train_size", train_size, 0, p * p)
+    return p, checks.integer("k", k, 1, 2 * p - 1)  # at a distance below 2 p - 1 lies the whole grid
 
 
 def same_class_distance(train_mask: ArrayLike, labels: ArrayLike, *, torus: bool = True) -> Array:
@@ -132,10 +129,8 @@ def same_class_distance(train_mask: ArrayLike, labels: ArrayLike, *, torus: bool
 def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike, *, torus: bool = True) -> Array:
     """The share of test pairs with a training pair of the same answer at a distance of at most D.
 
-    Theorem 3.10 (i) makes this the ceiling of test accuracy, with a strict d < D_1 and an unknown D_1. Its
-    proof shows the reverse, that such pairs are answered right,, and takes a mean distance for the largest.
-    For x + y the classes are antidiagonals, so that distances on the torus are even: a random set covers
-    about 1 - (1 - alpha)^D. The theorem's case (ii) is left out, as the paper calls it rare.
+    Theorem 3.10 (i) makes this the ceiling of test accuracy, with a strict d < D_1 and an unknown D_1; its case (ii) is
+    left out, as the paper calls it rare. For x + y distances on the torus are even.
 
     Args:
         train_mask: (..., p, p).
@@ -159,18 +154,11 @@ def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike, 
 
 
 def matching_distance(train_mask: ArrayLike, labels: ArrayLike, accuracy: float, *, torus: bool = True) -> float:
-    """The D at which `same_class_coverage` equals an accuracy, interpolated between the distances that occur.
+    """The D at which `same_class_coverage` of one mask (p, p) equals an accuracy, between the distances that occur.
 
     Infinite if the coverage never gets there.
-
-    Raises:
-        ValueError: an accuracy outside 0 to 1, several masks, or one without a test pair.
     """
-    if not 0 <= accuracy <= 1:
-        raise ValueError(f"accuracy must be from 0 to 1, got {accuracy}")
     train_mask = square_mask(train_mask)
-    if train_mask.ndim != 2 or train_mask.all():
-        raise ValueError(f"train_mask must be one (p, p) mask with a test pair, got shape {train_mask.shape}")
     distances = same_class_distance(train_mask, labels, torus=torus)[~train_mask]
     D, pairs = np.unique(distances[np.isfinite(distances)], return_counts=True)
     coverage = np.concatenate([[0], pairs.cumsum() / len(distances)])

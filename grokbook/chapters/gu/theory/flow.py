@@ -14,23 +14,14 @@ from grokbook.chapters.gu.theory.arrays import Array
 def flow(state: ArrayLike) -> Array:
     """The velocity (1 - x w u) (w u, x u, x w), (..., 3).
 
-    It runs down (1 - x w u)**2 / 2 and conserves x**2 - w**2 and w**2 - u**2. Its Jacobian at (1, 1, 1) has the
-    eigenvalues -3, 0 and 0: the point is stable, as theorem 2 says, but it attracts nothing beside the diagonal.
+    It runs down (1 - x w u)**2 / 2 and conserves x**2 - w**2 and w**2 - u**2.
     """
     x, w, u = np.moveaxis(np.asarray(state, float), -1, 0)
     return (1 - x * w * u)[..., None] * np.stack([w * u, x * u, x * w], -1)
 
 
 def flow_path(start: ArrayLike, times: ArrayLike) -> Array:
-    """Trajectories by the classical Runge-Kutta method, with an error below 1e-9 in the cube.
-
-    Args:
-        start: (..., 3) where they begin at time 0.
-        times: (n,) increasing, at least 0.
-
-    Returns:
-        (n, ..., 3).
-    """
+    """Where states (..., 3) are at increasing times (n,): (n, ..., 3), by Runge and Kutta, to 1e-9 in the cube."""
     state, path = np.asarray(start, float), []
     for span in np.diff(np.asarray(times, float), prepend=0.0):
         count = int(np.ceil(span / 0.01 - 1e-9))
@@ -49,8 +40,7 @@ def flow_limit(start: ArrayLike) -> Array:
     """Where the flow ends, (..., 3), in closed form but for one cubic equation.
 
     Along a trajectory the squares keep their differences a, so that the smallest square y solves product(y + a) = 1.
-    Starts with x = w = u reach (1, 1, 1); every other limit lies on the surface x w u = 1 outside the cube, although
-    figure 8 says that the cube flows to that point. At most one coordinate of a start may be 0.
+    At most one coordinate of a start may be 0.
     """
     squares = np.square(np.asarray(start, float))
     above = squares - squares.min(-1, keepdims=True)
@@ -62,11 +52,7 @@ def flow_limit(start: ArrayLike) -> Array:
 
 
 def lyapunov_rate(state: ArrayLike) -> Array:
-    """dV/dt along the flow, V of eq. 22 the squared distance from (1, 1, 1): 2 (1 - xwu) (3xwu - wu - xu - xw).
-
-    Eq. 23 drops the 2, and argues with leading minors, which are for quadratic forms. Below 0 in the open cube, but
-    above 0 at points arbitrarily near (1, 1, 1) outside it, so V is no Lyapunov function there. (1 - xwu)**2 is one.
-    """
+    """dV/dt along the flow, V of eq. 22 the squared distance from (1, 1, 1): 2 (1 - xwu) (3xwu - wu - xu - xw)."""
     x, w, u = np.moveaxis(np.asarray(state, float), -1, 0)
     product = x * w * u
     return 2 * (1 - product) * (3 * product - w * u - x * u - x * w)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from grokbook import checks
 from grokbook.measures import embedding_norm, main_embedding_difference, permuted_embedding_difference
 from grokbook.measures.common import Array, ratio
 
-
-def _cyclic_mean(block: Array) -> Array:
-    return main_embedding_difference(block)
+_mean = main_embedding_difference
 
 
 def _open_sum(block: Array) -> Array:
@@ -25,8 +24,8 @@ def _short_mean(block: Array) -> Array:
 #: What was published as MED, from the embeddings (..., p, d) of the first and of the second operand. With
 #: shared tokens both are the same block, which M3, M5 and M6 then count twice.
 MED_FORMS = {
-    "M1": lambda a, b: (_cyclic_mean(a) + _cyclic_mean(b)) / 2,  # 2025, definition 4.2
-    "M2": lambda a, b: a.shape[-2] * (_cyclic_mean(a) + _cyclic_mean(b)) / 2,  # 2025, figure 5
+    "M1": lambda a, b: (_mean(a) + _mean(b)) / 2,  # 2025, definition 4.2
+    "M2": lambda a, b: a.shape[-2] * (_mean(a) + _mean(b)) / 2,  # 2025, figure 5
     "M3": lambda a, b: _open_sum(a) + _open_sum(b),  # earlier version, eq. 12
     "M4": lambda a, b: (_short_mean(a) + _short_mean(b)) / 2,  # script base.py
     "M5": lambda a, b: (a.shape[-2] - 1) * (_short_mean(a) + _short_mean(b)),  # script rec.py
@@ -41,15 +40,8 @@ def published_med(first: ArrayLike, second: ArrayLike | None = None, *, form: st
         first: (..., p, d) embedding of the first operand, p of at least 3.
         second: the same for the second operand; None if the operands share their tokens.
         form: a key of `MED_FORMS`.
-
-    Returns:
-        (...). For Gaussian entries of variance 1/d every single difference is close to sqrt(2).
-
-    Raises:
-        ValueError: fewer than three rows, blocks of two shapes, or an unknown form.
     """
-    if form not in MED_FORMS:
-        raise ValueError(f"form must be one of {', '.join(MED_FORMS)}, got {form!r}")
+    checks.one_of("form", form, tuple(MED_FORMS))
     first = np.asarray(first, float)
     second = first if second is None else np.asarray(second, float)
     if first.shape != second.shape:
@@ -60,15 +52,11 @@ def published_med(first: ArrayLike, second: ArrayLike | None = None, *, form: st
 
 
 def med_controls(embedding: ArrayLike, *, seed: int = 0) -> dict[str, Array]:
-    """What MED must beat to say more than that weights shrink.
-
-    Args:
-        embedding: (..., p, d).
-        seed: of the permutation of "med_permuted".
+    """What MED must beat to say more than that weights shrink, of an embedding (..., p, d).
 
     Returns:
         name -> (...): "embedding_norm" (R), "med_over_norm" (M1 over R, nan where the embedding is zero) and
-        "med_permuted".
+        "med_permuted", over residues in an order drawn from ``seed``.
     """
     norm = embedding_norm(embedding)
     return {

@@ -23,8 +23,7 @@ def hole(kind: str, p: int, size: int) -> Mask:
         size: the paper's k or t, from 0 to p - 2, so that something is left outside.
     """
     p = checks.integer("p", p, 2)
-    if kind not in HOLES:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, HOLES))}, got {kind!r}")
+    checks.one_of("kind", kind, HOLES)
     size = checks.integer("size", size, 0, p - 2)
     inside = np.arange(p) <= size
     return inside[:, None] & (inside if kind == "square" else np.ones(p, bool))
@@ -57,8 +56,7 @@ def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: s
     hole_size = checks.integer("hole_size", hole_size, 0, p * p - 1)
     if not 0 < train_fraction < 1:
         raise ValueError(f"train_fraction must be between 0 and 1, got {train_fraction}")
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(map(repr, SPLITS))}, got {split!r}")
+    checks.one_of("split", split, SPLITS)
     left = p * p - hole_size
     return min(left, math.floor(train_fraction * (p * p if split == "code" else left) + 1e-9))  # 0.29 * 100 is 29
 
@@ -89,10 +87,7 @@ TABLE_1 = (
 
 
 def implied_hole_accuracy(row: Row, *, p: int = 97, train_fraction: float = 0.3, split: str = "code") -> float:
-    """The accuracy inside the hole if everything outside it were right and the total were U-Acc.
-
-    With the split that the text describes it is negative for t = 67, so the table was made with the other.
-    """
+    """The accuracy inside the hole if everything outside it were right and the total were U-Acc."""
     inside = int(hole(row.kind, p, row.size).sum())
     share = inside / (p * p - training_size(p, train_fraction, inside, split=split))  # of the test set
     return 1 - (1 - row.highest) / share

@@ -11,9 +11,7 @@ from grokbook.chapters.gu.theory.arrays import Array
 def class_centroids(embedding: ArrayLike, labels: ArrayLike) -> Array:
     """The mean of phi(i) + phi(j) over the pairs of each class of the whole grid, (class, d); no class may be empty.
 
-    For x + y every class uses each i and each j once, so all classes have one centroid, twice the mean embedding,
-    whatever the embedding. So the balls of theorem 3.5, if they hold their class, have that point in common, and no
-    two classes' convex hulls are apart.
+    For x + y every class uses each i and each j once, so all classes have one centroid, twice the mean embedding.
 
     Args:
         embedding: (p, d).
@@ -29,12 +27,7 @@ def class_centroids(embedding: ArrayLike, labels: ArrayLike) -> Array:
 def smallest_operator_norm(tokens: ArrayLike) -> float:
     """The least norm of a linear map with l(x_i) + l(x_{-i}) = r for all i and |r| = 1; infinity if there is none.
 
-    It is 1 / dist(0, affine hull of the sums). Lemma B.1 says 1 / (2M) for tokens of a length of at most M, but lets
-    the tokens be chosen: it is reached only when all of them are one vector of length M. The minimiser is collapse,
-    not even spread.
-
-    Args:
-        tokens: (p, d) the x_i.
+    It is 1 / dist(0, affine hull of the sums); lemma B.1 says 1 / (2M) for tokens (p, d) of a length of at most M.
     """
     tokens = np.asarray(tokens, float)
     sums = tokens + tokens[-np.arange(len(tokens))]

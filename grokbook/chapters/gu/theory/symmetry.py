@@ -17,17 +17,11 @@ def mirror_accuracy(train_mask: ArrayLike, holed: ArrayLike | None = None) -> Ar
     Args:
         train_mask: (..., p, p) -> (...); nan where there is no test pair.
         holed: (p, p) the hole, outside of which everything is taken as right; None takes nothing for granted.
-
-    Raises:
-        ValueError: masks that are no squares of one size.
     """
     trained = square_mask(train_mask)
     test, right = ~trained, np.swapaxes(trained, -1, -2)
     if holed is not None:
-        holed = np.asarray(holed, bool)
-        if holed.shape != test.shape[-2:]:
-            raise ValueError(f"holed must have shape (p, p) = {test.shape[-2:]}, got {holed.shape}")
-        right = right | ~holed
+        right = right | ~np.asarray(holed, bool)
     return ratio((right & test).sum((-2, -1)), test.sum((-2, -1)))
 
 
@@ -60,8 +54,7 @@ def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
 def symmetry_share(train_mask: ArrayLike, moves: Sequence[ArrayLike]) -> Array:
     """The share of test pairs that some symmetry carries into the training set: (..., p, p) -> (...).
 
-    A test accuracy no higher than this is no evidence that the rule was found. With the mirror alone it is
-    `mirror_accuracy`. nan where there is no test pair.
+    With the mirror alone it is `mirror_accuracy`; nan where there is no test pair.
     """
     train_mask = square_mask(train_mask)
     p = train_mask.shape[-1]
