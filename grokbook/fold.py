@@ -127,7 +127,7 @@ def stored(chapter: str, name: str) -> str:
 def _ran(page: Page, name: str) -> str:
     record = page[name]
     size = "" if record.attrs["size"] == "full" else f' <span class="verdict size">{record.attrs["size"]}</span>'
-    at_home = page.at_home and session.current().scale == "full"
+    at_home = page.at_home and session.current().scale != "quick"
     data = f" ({link})" if at_home and (link := stored(page.chapter.name, name)) else ""
     text = (
         f"<b>{escape(name)}</b>{data}{size}: {escape(recipes.describe(record))}. "

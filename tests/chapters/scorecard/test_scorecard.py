@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from grokbook import page, plotting
+from grokbook import fold, page, plotting
 from grokbook.chapters.scorecard import cards, gallery, tables
 from grokbook.chapters.scorecard.cards import Card
 from grokbook.train import records
@@ -123,3 +123,12 @@ def test_every_committed_claim_has_a_place_on_its_page(root):
         source = (root / "book" / f"{card.chapter}.ipynb").read_text()
         for one in card.claims:
             assert f'\\"{one["id"]}\\"' in source, f"{card.chapter} shows no claim {one['id']}"
+
+
+def test_a_record_is_linked_below_its_figures_where_it_is_committed_and_not_from_a_page_of_other_settings():
+    from grokbook.chapters.power import CHAPTER
+
+    home, away = (page.Page(CHAPTER, CHAPTER.settings(**given)) for given in ({}, {"seeds": 4}))
+    assert 'href="../power/with_decay.nc"' in fold.below(home, "x", ["with_decay"], "")
+    away._found["with_decay"] = home["with_decay"]
+    assert "NetCDF" not in fold.below(away, "x", ["with_decay"], "")
