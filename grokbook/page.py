@@ -163,9 +163,9 @@ class Page(Mapping[str, xr.Dataset]):
         behind = [
             one for one in dict.fromkeys(n for name in asked for n in self.chapter.needed_by(name)) if one in self
         ]
-        self._asked = []
         self._shown[id] = {"records": behind, "claims": list(claims)}
         display(HTML(self.rows(claims) + fold.below(self, id, behind, source)))
+        self._asked = []  # what the fold has read stands behind this figure, not behind the next
 
     def missing(self, error: NotTrained) -> None:
         """Say in one line what a figure lacks."""
