@@ -46,6 +46,6 @@ CHAPTER = Chapter(
     Settings,
     ("base", "holes", "coverage", "fractions", "med",
      "start", "depth", "operations", "embeddings", "proofs"),
-    quick={"p": 47, "d_model": 64, "train_fraction": 0.7, "seeds": 1, "steps": 1000, "squares": [41], "strips": [50],
+    quick={"p": 47, "d_model": 64, "train_fraction": 0.7, "seeds": 1, "steps": 600, "squares": [41], "strips": [50],
            "fractions": [0.5, 0.9], "offsets": [0, 45]},
 )  # fmt: skip

@@ -31,7 +31,7 @@ QUICK = {"p": 31, "widths": (16, 32, 64, 128), "steps": 200}
 
 @section.experiment(
     smaller=[{"p": 31, "width": 64, "train_fraction": 0.8, "seeds": 1, "steps": 5_000}],
-    quick={"width": 64, "depths": (1, 2), "steps": 200},
+    quick={"width": 64, "depths": (1, 2), "steps": 80},
 )
 def layers(s: Settings, *, width: Width = 512, depths: Widths = (1, 2, 3, 4), steps: Steps = 10_000) -> Experiment:
     """Fig. 2: one to four layers, operands that share no token."""

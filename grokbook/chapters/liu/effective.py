@@ -38,19 +38,19 @@ _times = partial(
 )
 
 
-@section.experiment(quick={"steps": 1000, "sizes": (25, 40, 54)})
+@section.experiment(quick={"steps": 500, "sizes": (25, 40, 54)})
 def structure_times(s: Settings, *, steps: Steps = 10_000, sizes: Sizes = TIME_SIZES) -> Experiment:
     """Figs 4 (b) and 5 (b): when the representation is there, with the whole training set at every step."""
     return _times(s, "structure_times", sizes, steps)
 
 
-@section.experiment(quick={"steps": 1000})
+@section.experiment(quick={"steps": 500})
 def structure_times_batched(s: Settings, *, steps: Steps = 10_000) -> Experiment:
     """Figs 4 (b) and 5 (b): the training sets above 45 samples in batches of 45, as in the authors' code."""
     return _times(s, "structure_times_batched", TIME_SIZES, steps, batched=True)
 
 
-@section.experiment(quick={"steps": 1500})
+@section.experiment(quick={"steps": 700})
 def trajectory(s: Settings, *, steps: Steps = 2_000) -> Experiment:
     """Fig. 4 (d): the embeddings of one network on their way to a line."""
     return Experiment(
