@@ -1,4 +1,4 @@
-"""The toy model of Liu et al. (2022): sums of ten symbols, each a number to be learnt, and a decoder."""
+"""The toy model of Liu et al. (2022): sums of sixteen symbols, each a number to be learnt, and a decoder."""
 
 from __future__ import annotations
 
