@@ -125,7 +125,7 @@ def test_published_forms_start_where_gaussian_embeddings_of_width_128_put_them()
 
 
 def test_published_form_of_bad_input_is_one_clear_line():
-    with pytest.raises(ValueError, match="form must be one of M1, M2, M3, M4, M5, M6, got 'M7'"):
+    with pytest.raises(ValueError, match="form must be one of 'M1', 'M2', 'M3', 'M4', 'M5', 'M6', got 'M7'"):
         theory.published_med(np.zeros((5, 2)), form="M7")
     with pytest.raises(ValueError, match=r"second must have the shape of first, \(5, 2\), got \(4, 2\)"):
         theory.published_med(np.zeros((5, 2)), np.zeros((4, 2)))
