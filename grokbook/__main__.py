@@ -10,6 +10,7 @@ import argparse
 import errno
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -397,6 +398,7 @@ WRITING = (
 def main(argv: list[str] | None = None) -> int:
     """Run one command; see the module's docstring for the exit status."""
     arguments = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # how a batch system says Ctrl-C
     try:
         arguments.do(arguments)
     except BadInput as error:

@@ -2,6 +2,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -379,6 +380,20 @@ def test_a_damaged_cached_record_is_trained_again_in_its_place(capsys):
     path.write_bytes(b"broken")
     runner.obtain(tiny())
     assert f"{path}: not a readable" in capsys.readouterr().err and runner.status(tiny()).state == "present"
+
+
+def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_path):
+    parts = tmp_path / ".parts/test/tiny"
+
+    def interrupt():
+        while not list(parts.glob("*.progress")):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        runner.train(tiny(steps=10_000_000), workers=1, out=tmp_path)
+    assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
 
 
 def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkeypatch):

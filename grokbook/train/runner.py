@@ -11,6 +11,7 @@ import functools
 import json
 import multiprocessing
 import os
+import signal
 import time
 import traceback
 from collections.abc import Iterable, Sequence
@@ -26,7 +27,18 @@ from grokbook.train import progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment
 from grokbook.train.progress import cost_of, part_of
-from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, alone, cluster, cores, settle, turn
+from grokbook.train.workers import (
+    STOP,
+    Processes,
+    ThisProcess,
+    TrainingFailed,
+    alone,
+    cluster,
+    cores,
+    heeding,
+    settle,
+    turn,
+)
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
@@ -289,7 +301,7 @@ def _train(
                 # And a process of its own is what can be replaced when a GPU is lost to it.
                 own = count > 1 or experiment.precision == "fast" or device == "cuda"
                 executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
-            with progress.shown(experiment, shards, folder):
+            with progress.shown(experiment, shards, folder), heeding(signal.SIGINT, signal.SIGTERM):
                 failures = run_shards(executor, todo, folder, device)
             large = {shard.hash for shard, why in failures if why.startswith(TOO_LARGE) and len(shard.runs) > 1}
             if not large:

@@ -140,18 +140,28 @@ def settle(threads: int) -> None:
 
 
 @contextlib.contextmanager
-def until(minutes: float | None) -> Iterator[None]:
-    """While it lasts, and at most so long, trainings go on; a signal to end stops them with a checkpoint too."""
-    signals = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(one, lambda *_: STOP.set()) for one in signals]
-    signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))
+def heeding(*signals: signal.Signals) -> Iterator[None]:
+    """While it lasts, these signals end trainings with a checkpoint, not in the midst of a step."""
+    heard = signals if threading.current_thread() is threading.main_thread() else ()
+    before = {one: signal.signal(one, lambda *_: STOP.set()) for one in heard}
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for one, handler in zip(signals, before, strict=True):
+        for one, handler in before.items():
             signal.signal(one, handler)
-        STOP.clear()
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nobody else heeds them
+            STOP.clear()
+
+
+@contextlib.contextmanager
+def until(minutes: float | None) -> Iterator[None]:
+    """While it lasts, and at most so long, trainings go on; a signal to end stops them as well."""
+    with heeding(signal.SIGALRM, signal.SIGTERM, signal.SIGINT):
+        signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextlib.contextmanager
