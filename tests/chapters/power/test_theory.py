@@ -9,10 +9,9 @@ import torch
 
 from grokbook.chapters.power.theory import coset_contrast, fit_times, operation, partner_share, sharpness
 from grokbook.chapters.power.theory.blanks import groups, puzzle, tables
-from grokbook.chapters.power.theory.cosets import coset_partitions, parity
+from grokbook.chapters.power.theory.cosets import characters, coset_partitions, parity, representation_shares
 from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partners, train_size
 from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness
-from grokbook.chapters.power.theory.times import student
 
 PLAIN = {
     "x+y": lambda x, y, p: x + y,
@@ -238,6 +237,25 @@ def test_rows_of_a_sign_without_noise_are_no_evidence():
     assert coset_contrast(rows, draws=20).deviations == 0
 
 
+def test_characters_are_orthonormal_and_the_first_is_the_trace_of_permutation_matrices_less_one():
+    table = np.array(list(characters().values()))
+    np.testing.assert_allclose(table @ table.T / 120, np.eye(7), atol=1e-12)
+    assert [np.trace(np.eye(5)[list(a)]) - 1 for a in S5] == characters()["4"].tolist()
+
+
+def test_rows_made_of_permutation_matrices_are_one_representation_whose_cosets_lie_apart():
+    matrices = np.eye(5)[[list(a) for a in S5]].reshape(120, 25)
+    rows = (matrices - matrices.mean(0)) @ np.random.default_rng(0).normal(size=(25, 64))
+    signed = rows * (1 - 2 * parity())[:, None]
+    names = list(characters())
+    for made, name in ((rows, "4"), (signed, "4, sign"), (parity()[:, None] + np.zeros(3), "1, sign")):
+        assert dict(zip(names, representation_shares(made).round(9), strict=True))[name] == 1
+    assert coset_contrast(rows, draws=50).deviations < -5  # a group that moves all points leaves no vector in place
+    shares = representation_shares(np.random.default_rng(1).normal(size=(120, 4000)))
+    np.testing.assert_allclose(shares, [n * n / 119 for n in (0, 1, 4, 4, 5, 5, 6)], atol=0.01)
+    assert np.isnan(representation_shares(np.ones((6, 2)))).all()
+
+
 def test_rows_that_depend_on_the_coset_are_found():
     way = coset_partitions()[7]
     rows = np.random.default_rng(2).normal(size=(120, 12))
@@ -302,11 +320,6 @@ def test_times_that_never_came_are_left_out():
 def test_fit_times_refuses_points_that_decide_nothing(fractions, times):
     with pytest.raises(ValueError, match="fractions"):
         fit_times(fractions, times)
-
-
-@pytest.mark.parametrize("free, quantile", [(1, 12.706), (3, 3.182), (10, 2.228), (30, 2.042)])
-def test_student_agrees_with_the_printed_table(free, quantile):
-    assert student(free) == pytest.approx(quantile, abs=2e-3)
 
 
 def test_every_operation_is_checked_against_plain_integers():

@@ -1,4 +1,4 @@
-"""Do the output rows of S5 lie in cosets? Fig. 3, left, of Power et al. (2022), as a number with a null beside it."""
+"""Do the output rows of S5 lie in cosets, and in which representation? Fig. 3, left, of Power et al. (2022)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
+from grokbook.chapters.power.theory.operations import inverses
 from grokbook.tasks import group_table
 
 Array = NDArray[np.float64]
+ELEMENTS = np.array(list(itertools.permutations(range(5))))  # of S5, (120, 5), as ``group_table`` numbers them
 
 
 class CosetContrast(NamedTuple):
@@ -80,12 +82,9 @@ def _ratios(distance: Array, partitions: NDArray[np.int64]) -> Array:
 @lru_cache
 def coset_partitions() -> NDArray[np.int64]:
     """The twelve partitions of S5, (12, 12, 10): for six conjugate subgroups xH, and for the same six Hx."""
-    elements = list(itertools.permutations(range(5)))
-    product = group_table("S5")
-    identity = elements.index((0, 1, 2, 3, 4))
-    inverse = (product == identity).argmax(1)
-    generators = [elements.index((3, 4, 2, 0, 1)), elements.index((0, 2, 1, 4, 3))]
-    subgroup = {identity}
+    product, inverse = group_table("S5"), inverses(group_table("S5"))
+    generators = [ELEMENTS.tolist().index(one) for one in ([3, 4, 2, 0, 1], [0, 2, 1, 4, 3])]
+    subgroup = {0}
     while (larger := subgroup | {int(product[a, b]) for a in subgroup for b in generators}) != subgroup:
         subgroup = larger
     conjugates = {tuple(sorted(product[product[x, list(subgroup)], inverse[x]].tolist())) for x in range(120)}
@@ -99,5 +98,30 @@ def coset_partitions() -> NDArray[np.int64]:
 @lru_cache
 def parity() -> NDArray[np.int64]:
     """0 for the even elements of S5 and 1 for the odd ones, (120,), in lexicographic order."""
-    pairs = list(itertools.combinations(range(5), 2))
-    return np.array([sum(a[i] > a[j] for i, j in pairs) % 2 for a in itertools.permutations(range(5))])
+    return (np.linalg.det(np.eye(5)[ELEMENTS]) < 0).astype(np.int64)
+
+
+@lru_cache
+def characters() -> dict[str, NDArray[np.int64]]:
+    """The irreducible characters of S5, (120,) each: from the five points, and from squares of their representation."""
+    sign, squares = 1 - 2 * parity(), np.take_along_axis(ELEMENTS, ELEMENTS, 1)
+    four, of_square = ((g == range(5)).sum(1) - 1 for g in (ELEMENTS, squares))
+    five, six = (four**2 + of_square) // 2 - 1 - four, (four**2 - of_square) // 2
+    found = {"1": sign**2, "1, sign": sign, "4": four, "4, sign": four * sign, "5": five, "5, sign": five * sign}
+    return found | {"6": six}
+
+
+def representation_shares(rows: ArrayLike) -> Array:
+    """The share of the variance of rows (120, d) in each irreducible representation of `characters`, (7,).
+
+    What Fourier analysis is for residues: each column is a function on the group, and its part in the representation of
+    character chi and dimension n is its convolution with n chi / 120. Random rows have n**2 / 119;
+    rows of other symbols than the 120 have nan.
+    """
+    centred = np.asarray(rows, float)
+    centred = centred - centred.mean(0)
+    if len(centred) != len(ELEMENTS):
+        return np.full(len(characters()), np.nan)
+    ratio = group_table("S5")[inverses(group_table("S5"))]  # (120, 120), a**-1 b
+    parts = [chi[0] / 120 * (centred * (chi[ratio] @ centred)).sum() for chi in characters().values()]
+    return np.array(parts) / np.square(centred).sum()

@@ -63,7 +63,7 @@ def operation(name: str, p: int = 97, *, group: str | ArrayLike = "S5") -> tuple
     name = known(name)
     if name in OF_GROUPS:
         product = group_table(group) if isinstance(group, str) else np.asarray(group)
-        product, inverse = product.T, _inverses(product)
+        product, inverse = product.T, inverses(product)
         x, y = np.divmod(np.arange(len(product) ** 2), len(product))
         return np.stack([x, y], -1), OF_GROUPS[name](x, y, product, inverse)
     p = checks.integer("p", p, 2)
@@ -149,7 +149,7 @@ def partner_share(
     return float(1 - counts @ missed / rows)
 
 
-def _inverses(product: Integers) -> Integers:
+def inverses(product: Integers) -> Integers:
     """The inverse of each element, (n,), from a group's table (n, n)."""
     n = len(product)
     neutral = np.flatnonzero((product == np.arange(n)).all(1)) if product.shape == (n, n) else np.array([], int)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student  # type: ignore[import-untyped]
 
 Array = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ def _straight(x: Array, y: Array, scale: Callable[[ArrayLike], Array]) -> Fit:
     height, slope, squares = _line(x, y).tolist()
     free = len(x) - 2
     error = np.sqrt(squares / free)
-    wide = student(free) * error / np.sqrt(len(x))
+    wide = student.ppf(0.975, free) * error / np.sqrt(len(x))
     around = wide / x.std()
     at_zero = wide * np.sqrt(1 + np.square(x.mean() / x.std()))
     parameters = {
@@ -94,7 +95,7 @@ def _divergence(f: Array, y: Array) -> Fit:
     height, slope, squares = lines[best].tolist()
     free = max(len(f) - 3, 1)
     error = float(np.sqrt(squares / free))
-    near = lines[:, 2] <= squares * (1 + student(free) ** 2 / free) + 1e-12
+    near = lines[:, 2] <= squares * (1 + student.ppf(0.975, free) ** 2 / free) + 1e-12
     c = lowest - gaps
 
     def across(values: Array, value: float) -> Interval:
@@ -117,10 +118,3 @@ def _aicc(squares: float, n: int, k: int) -> float:
     if n - k - 1 <= 0:
         return float("inf")
     return float(n * np.log(max(squares, 1e-24) / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1))
-
-
-def student(free: int) -> float:
-    """The two-sided quantile of Student's t at 95 %, by adding up its density."""
-    angle = np.linspace(0, np.pi / 2, 200_001)  # t = sqrt(free) tan(angle)
-    share = np.cumsum(np.cos(angle) ** (free - 1))
-    return float(np.sqrt(free) * np.tan(angle[np.searchsorted(share, 0.95 * share[-1])]))
