@@ -6,7 +6,6 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
@@ -50,6 +49,8 @@ def sharpness_by_accuracy(sharp_or_flat: xr.Dataset) -> xr.Dataset:
 
 def one_sided(x: xr.DataArray, y: xr.DataArray) -> float:
     """The one-sided p-value of a rank correlation below zero; nan where one of them is constant."""
+    from scipy.stats import spearmanr  # type: ignore[import-untyped]
+
     return float(spearmanr(x, y, alternative="less").pvalue) if x.std() and y.std() else float("nan")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings
+from grokbook.chapters.resnet.network import grey
 from grokbook.chapters.resnet.training import on_pictures
 from grokbook.settings import Seeds, whole
 from grokbook.train.experiment import Experiment
@@ -13,25 +14,24 @@ from grokbook.train.experiment import Experiment
 section = Section("ablations")
 
 Epochs = Annotated[int, whole(1)]
-BASE = {"size": 32, "width": 0.125, "channels": 1}
 
 
 @section.experiment(quick={"epochs": 2})
 def decays(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """Weight decay 0 and ten times the paper's."""
-    conditions = [{**BASE, "label": f"decay {decay:g}", "weight_decay": decay} for decay in (0.0, 1e-3)]
+    conditions = [{**grey(32, 0.125), "label": f"decay {decay:g}", "weight_decay": decay} for decay in (0.0, 1e-3)]
     return on_pictures("decays", s, *conditions, epochs=epochs, seeds=seeds)
 
 
 @section.experiment(quick={"epochs": 2})
 def intended(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """The drawing as it was meant: four cells alike."""
-    condition = {**BASE, "label": "intended drawing", "drawing": "intended"}
+    condition = {**grey(32, 0.125), "label": "intended drawing", "drawing": "intended"}
     return on_pictures("intended", s, condition, epochs=epochs, seeds=seeds)
 
 
 @section.experiment(quick={"epochs": 2})
 def flat(s: Settings, *, epochs: Epochs = 1000, seeds: Seeds = 1) -> Experiment:
     """A readout with weights of its own for each place, at 64 pixels: at 32 there is one place, and nothing to pool."""
-    condition = {**BASE, "label": "flattened", "size": 64, "head": "flatten"}
+    condition = {**grey(64, 0.125), "label": "flattened", "head": "flatten"}
     return on_pictures("flat", s, condition, epochs=epochs, seeds=seeds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -24,31 +24,29 @@ Sizes = Annotated[tuple[int, ...], several(whole(8))]
 SMALL = {"size": 32, "width": 0.125, "channels": 1, "epochs": 3000, "seeds": 3}
 
 
+def grey(size: int, width: float) -> dict[str, Any]:
+    """Pictures of one channel, and a network of so much of the width."""
+    return {"label": f"{size} px, width {width:g}", "size": size, "width": width, "channels": 1}
+
+
 @section.experiment(smaller=(SMALL,))
 def fig7(s: Settings) -> Experiment:
     """Fig. 7: ResNet-18 on sums of four shapes; from ImageNet's weights where a file of them is given."""
-    condition = {
-        "label": f"{s.size} px, width {s.width:g}" + (", pretrained" if s.weights else ""),
-        "size": s.size,
-        "width": s.width,
-        "channels": s.channels,
-        "weights": s.weights,
-    }
+    label = f"{s.size} px, width {s.width:g}" + (", pretrained" if s.weights else "")
+    condition = {"label": label, **{name: getattr(s, name) for name in ("size", "width", "channels", "weights")}}
     return on_pictures("fig7", s, condition, epochs=s.epochs, seeds=s.seeds)
 
 
 @section.experiment(quick={"epochs": 2, "seeds": 1})
 def wider(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 2) -> Experiment:
     """Fig. 7 at a quarter of the width, on pictures of 32 pixels."""
-    condition = {"label": "32 px, width 0.25", "size": 32, "width": 0.25, "channels": 1}
-    return on_pictures("wider", s, condition, epochs=epochs, seeds=seeds)
+    return on_pictures("wider", s, grey(32, 0.25), epochs=epochs, seeds=seeds)
 
 
 @section.experiment(quick={"epochs": 2, "seeds": 1})
 def finer(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 1) -> Experiment:
     """Fig. 7 at an eighth of the width, on pictures of 64 pixels."""
-    condition = {"label": "64 px, width 0.125", "size": 64, "width": 0.125, "channels": 1}
-    return on_pictures("finer", s, condition, epochs=epochs, seeds=seeds)
+    return on_pictures("finer", s, grey(64, 0.125), epochs=epochs, seeds=seeds)
 
 
 @section.experiment(quick={"epochs": 1, "seeds": 1, "sizes": (20,)})
@@ -61,7 +59,7 @@ def wide(s: Settings, *, sizes: Sizes = (64, 112), epochs: Epochs = 4000, seeds:
 @section.experiment(quick={"epochs": 10, "seeds": 1})
 def seven(s: Settings, *, epochs: Epochs = 4000, seeds: Seeds = 3) -> Experiment:
     """Pictures of seven symbols at ten times the decay, where a late rise comes within a core's reach."""
-    condition = {"label": "7 symbols", "size": 32, "width": 0.125, "channels": 1, "weight_decay": 1e-3}
+    condition = grey(32, 0.125) | {"label": "7 symbols", "weight_decay": 1e-3}
     return on_pictures("seven", replace(s, symbols=7), condition, epochs=epochs, seeds=seeds)
 
 
@@ -89,6 +87,22 @@ def maps(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
             "answers": (("snapshot", "picture"), answers),
         }
     )
+
+
+@section.study
+def worths(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
+    """How much of the errors at the end a wrong worth of each symbol in each cell would account for.
+
+    Variable: ``share`` (run), of their variance over test pictures, by least squares on the indicators.
+    """
+    task, share = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0])), []
+    places, labels = task.table()
+    indicators = (places[..., None] == np.arange(s.symbols)).reshape(len(places), -1).astype(float)
+    for seed, answers in zip(fig7.seed.values, fig7.answers.values, strict=True):
+        test = ~task.in_train(int(seed))
+        x, error = indicators[test], (answers[np.isfinite(answers).all(-1)][-1] - labels)[test]
+        share.append(1 - np.var(error - x @ np.linalg.lstsq(x, error)[0]) / np.var(error))
+    return xr.Dataset({"share": ("run", share)})
 
 
 def leaving(record: xr.Dataset) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Do the output rows of S5 lie in cosets, and in which representation? Fig. 3, left, of Power et al. (2022)."""
+"""Do the output rows of S5 lie in cosets? Fig. 3, left, of Power et al. (2022), as a number with a null beside it."""
 
 from __future__ import annotations
 
-import itertools
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
 from grokbook.chapters.power.theory.operations import inverses
+from grokbook.measures.groups import ELEMENTS, parity
 from grokbook.tasks import group_table
 
 Array = NDArray[np.float64]
-ELEMENTS = np.array(list(itertools.permutations(range(5))))  # of S5, (120, 5), as ``group_table`` numbers them
 
 
 class CosetContrast(NamedTuple):
@@ -93,35 +92,3 @@ def coset_partitions() -> NDArray[np.int64]:
         for members in sorted(conjugates):
             ways.append(sorted({tuple(sorted(table[x, list(members)].tolist())) for x in range(120)}))
     return np.array(ways)
-
-
-@lru_cache
-def parity() -> NDArray[np.int64]:
-    """0 for the even elements of S5 and 1 for the odd ones, (120,), in lexicographic order."""
-    return (np.linalg.det(np.eye(5)[ELEMENTS]) < 0).astype(np.int64)
-
-
-@lru_cache
-def characters() -> dict[str, NDArray[np.int64]]:
-    """The irreducible characters of S5, (120,) each: from the five points, and from squares of their representation."""
-    sign, squares = 1 - 2 * parity(), np.take_along_axis(ELEMENTS, ELEMENTS, 1)
-    four, of_square = ((g == range(5)).sum(1) - 1 for g in (ELEMENTS, squares))
-    five, six = (four**2 + of_square) // 2 - 1 - four, (four**2 - of_square) // 2
-    found = {"1": sign**2, "1, sign": sign, "4": four, "4, sign": four * sign, "5": five, "5, sign": five * sign}
-    return found | {"6": six}
-
-
-def representation_shares(rows: ArrayLike) -> Array:
-    """The share of the variance of rows (120, d) in each irreducible representation of `characters`, (7,).
-
-    What Fourier analysis is for residues: each column is a function on the group, and its part in the representation of
-    character chi and dimension n is its convolution with n chi / 120. Random rows have n**2 / 119;
-    rows of other symbols than the 120 have nan.
-    """
-    centred = np.asarray(rows, float)
-    centred = centred - centred.mean(0)
-    if len(centred) != len(ELEMENTS):
-        return np.full(len(characters()), np.nan)
-    ratio = group_table("S5")[inverses(group_table("S5"))]  # (120, 120), a**-1 b
-    parts = [chi[0] / 120 * (centred * (chi[ratio] @ centred)).sum() for chi in characters().values()]
-    return np.array(parts) / np.square(centred).sum()

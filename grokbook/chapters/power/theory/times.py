@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student  # type: ignore[import-untyped]
 
 Array = NDArray[np.float64]
 
@@ -76,7 +75,7 @@ def _straight(x: Array, y: Array, scale: Callable[[ArrayLike], Array]) -> Fit:
     height, slope, squares = _line(x, y).tolist()
     free = len(x) - 2
     error = np.sqrt(squares / free)
-    wide = student.ppf(0.975, free) * error / np.sqrt(len(x))
+    wide = student(free) * error / np.sqrt(len(x))
     around = wide / x.std()
     at_zero = wide * np.sqrt(1 + np.square(x.mean() / x.std()))
     parameters = {
@@ -95,7 +94,7 @@ def _divergence(f: Array, y: Array) -> Fit:
     height, slope, squares = lines[best].tolist()
     free = max(len(f) - 3, 1)
     error = float(np.sqrt(squares / free))
-    near = lines[:, 2] <= squares * (1 + student.ppf(0.975, free) ** 2 / free) + 1e-12
+    near = lines[:, 2] <= squares * (1 + student(free) ** 2 / free) + 1e-12
     c = lowest - gaps
 
     def across(values: Array, value: float) -> Interval:
@@ -118,3 +117,10 @@ def _aicc(squares: float, n: int, k: int) -> float:
     if n - k - 1 <= 0:
         return float("inf")
     return float(n * np.log(max(squares, 1e-24) / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1))
+
+
+def student(free: int) -> float:
+    """The two-sided quantile of Student's t at 95 %."""
+    from scipy.stats import t  # type: ignore[import-untyped]
+
+    return float(t.ppf(0.975, free))
