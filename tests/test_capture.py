@@ -43,8 +43,6 @@ def eager(name, steps=12):
     state.count = torch.ones((), dtype=torch.float64)
     for _ in range(steps):
         state.count.fill_(state.step + 1)
-        if state.runs[0].batch_size:
-            state._draw()
         state._advance()
         state.step += 1
     return state.params

@@ -11,11 +11,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import SGD, AdamW
-from grokbook.tasks import AdditionTask, ModularTask
+from grokbook.tasks import ModularTask
 from grokbook.train import engine, state
 from grokbook.train.experiment import Experiment, Run, Schedule
 from tests.textbook_mlp import PlainMLP, batch_rows, plain_loss, plain_optimizer
@@ -216,7 +217,7 @@ def test_targets_of_a_minibatch_are_those_of_its_labels():
         Run(AdditionTask(6, 15), AdditionDecoder(6, hidden=(8,)), SGD(0.1), 1, seed, batch_size=4) for seed in (0, 1)
     ]
     stack = state.State.start(runs, CPU, torch.float64)
-    inputs, labels, _ = stack.batch()
+    inputs, labels, *_ = stack.batch()
     given = stack.gradients()["b_1"]
     outputs = runs[0].model(stack.params, inputs)
     for i, run in enumerate(runs):

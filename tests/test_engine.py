@@ -297,7 +297,7 @@ def test_a_full_disk_pauses_the_training_and_loses_nothing(tmp_path, monkeypatch
 def test_a_checkpoint_of_another_machine_or_library_is_taken_recorded_and_said(tmp_path, monkeypatch, capsys):
     path = tmp_path / "part.checkpoint"
     with monkeypatch.context() as elsewhere:
-        place = {"device": "cuda", "machine": "A", "torch": "2.12"}  # as written before there was a choice of products
+        place = {"device": "cuda", "machine": "A", "torch": "2.12", "products": "default"}
         elsewhere.setattr(engine, "_place", lambda device, library: place)
         whole = a_checkpoint(path)
     record = engine.train(whole, checkpoint=path)
@@ -410,7 +410,7 @@ def test_a_graph_reads_the_same_memory_at_every_step(monkeypatch):
     state = engine.Training.start(experiment(run), *CPU).state
 
     def memory():
-        return [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.taken[16][0], state.count]
+        return [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.batches.taken[16][0], state.count]
 
     state.update()
     seen = memory()

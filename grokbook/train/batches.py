@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.lazy import torch
+from grokbook.train.data import Data
 from grokbook.train.experiment import Run
 
 if TYPE_CHECKING:
@@ -23,25 +24,30 @@ class Batches:
 
     Args:
         runs: the members, of one ``batch_size`` and ``last_batch``.
-        trained: the rows of the table that each trains on, ascending.
-        device, dtype: of what ``at`` returns.
+        data: theirs.
     """
 
-    def __init__(
-        self, runs: Sequence[Run], trained: Sequence[NDArray[np.int64]], device: torch.device, dtype: torch.dtype
-    ) -> None:
-        self.runs, self.trained, self.device, self.dtype = list(runs), trained, device, dtype
+    def __init__(self, runs: Sequence[Run], data: Data) -> None:
+        self.runs, self.data = runs, data
         self.widths = [_widths(run) for run in runs]
-        self.begin = -1
+        self.begin = self.step = self.width = -1
         self.drawn: list[tuple[Tensor, Tensor]] = []
+        self.taken: dict[int, tuple[Tensor, Tensor]] = {}  # by width: always the same memory, for a graph reads it
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
         """Rows of the table and their weights in a member's mean, each (M, widest batch)."""
-        ahead = max(map(len, self.widths))
-        if step // ahead * ahead != self.begin:
-            self.begin = step // ahead * ahead
-            self._draw(ahead)
-        return self.drawn[step - self.begin]
+        if step != self.step:
+            ahead = max(map(len, self.widths))
+            if step // ahead * ahead != self.begin:
+                self.begin = step // ahead * ahead
+                self._draw(ahead)
+            drawn, self.step = self.drawn[step - self.begin], step
+            self.width = drawn[0].shape[1]
+            if self.width not in self.taken:
+                self.taken[self.width] = drawn[0].clone(), drawn[1].clone()
+            for place, value in zip(self.taken[self.width], drawn, strict=True):
+                place.copy_(value)
+        return self.taken[self.width]
 
     def _draw(self, ahead: int) -> None:
         """The next ``ahead`` batches of everyone."""
@@ -54,12 +60,13 @@ class Batches:
             share = np.where(np.arange(widest) < widths[:, None], 1 / widths[:, None], 0)
             for epoch in range(self.begin // batches, -(-end // batches)):
                 order = np.zeros(batches * widest, np.int64)
-                order[:used] = self.trained[member][epoch_order(run, epoch)[:used]]
+                order[:used] = self.data.trained[member][epoch_order(run, epoch)[:used]]
                 first, last = max(epoch * batches, self.begin), min((epoch + 1) * batches, end)
                 here, there = (slice(first - at, last - at) for at in (self.begin, epoch * batches))
                 rows[here, member] = order.reshape(batches, widest)[there]
                 weights[here, member] = share[there]
-        chosen, shares = torch.from_numpy(rows).to(self.device), torch.from_numpy(weights).to(self.device, self.dtype)
+        labels, dtype = self.data.labels, self.data.dtype
+        chosen, shares = torch.from_numpy(rows).to(labels.device), torch.from_numpy(weights).to(labels.device, dtype)
         width = (weights > 0).any(1).sum(-1).tolist()
         self.drawn = [(chosen[at, :, :wide], shares[at, :, :wide]) for at, wide in enumerate(width)]
 

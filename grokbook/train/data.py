@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ class Batch(NamedTuple):
     inputs: Tensor  #: (M, B, ...)
     labels: Tensor  #: (M, B)
     weights: Tensor  #: (M, B)
+    wanted: Tensor | None  #: (M, B, outputs) what the outputs are to be, None for one-hot vectors
 
 
 @dataclass
@@ -38,7 +40,6 @@ class Data:
         trained: the rows that each member trains on, ascending, on the host, which draws batches from them.
         targets: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors.
         whole: the training sets, where each step takes them whole; None with minibatches, which are looked up.
-        wanted: (M, n, outputs) the targets of ``whole``.
     """
 
     task: Any
@@ -50,7 +51,6 @@ class Data:
     trained: list[NDArray[np.int64]]
     targets: Tensor | None
     whole: Batch | None = None
-    wanted: Tensor | None = None
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
@@ -82,7 +82,6 @@ class Data:
             for member, chosen in enumerate(trained):
                 rows[member, : len(chosen)], weights[member, : len(chosen)] = chosen, 1 / len(chosen)
             data.whole = data.batch(on_device(rows), on_device(weights))
-            data.wanted = None if targets is None else targets_of(data.whole.labels, targets)
         return data
 
     def given(self, rows: Tensor) -> Tensor:
@@ -92,7 +91,14 @@ class Data:
 
     def batch(self, rows: Tensor, weights: Tensor) -> Batch:
         """Some rows of the table, (M, B) each with its weight."""
-        return Batch(self.given(self.table[rows]), self.labels.gather(1, rows), weights)
+        labels = self.labels.gather(1, rows)
+        return Batch(self.given(self.table[rows]), labels, weights, self.wanted(labels))
+
+    def wanted(self, labels: Tensor) -> Tensor | None:
+        """What the outputs of samples with ``labels`` (M, B) are to be, (M, B, outputs); None is one-hot vectors."""
+        if self.targets is None:
+            return None
+        return self.targets.gather(1, labels[..., None].expand(-1, -1, self.targets.shape[-1]))
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows of the table, at most ``size`` at a time: which, and what the model is given for them."""
@@ -107,33 +113,28 @@ class Data:
         def kept(value: Tensor | None) -> Any:
             return None if value is None else value[index]
 
-        whole = None if self.whole is None else Batch(*map(kept, self.whole))
-        labels, in_train, targets = (kept(value) for value in (self.labels, self.in_train, self.targets))
-        own = labels, in_train, [self.trained[i] for i in index], targets, whole, kept(self.wanted)
-        return Data(self.task, self.dtype, self.table, self.answers, *own)
+        return dataclasses.replace(
+            self,
+            labels=self.labels[index],
+            in_train=self.in_train[index],
+            trained=[self.trained[i] for i in index],
+            targets=kept(self.targets),
+            whole=self.whole and Batch(*map(kept, self.whole)),
+        )
 
 
-def sample_losses(outputs: Tensor, labels: Tensor, loss: str, targets: Tensor | None = None) -> Tensor:
+def sample_losses(outputs: Tensor, labels: Tensor, loss: str, wanted: Tensor | None = None) -> Tensor:
     """The loss of each sample, (M, B), from ``outputs`` (M, B, classes) and ``labels`` (M, B).
 
-    With ``targets`` (M, labels, outputs) the mean squared error is against those, else against one-hot vectors.
+    The mean squared error is against ``wanted`` (M, B, classes), where that is None against one-hot vectors.
     """
     if loss == "cross_entropy":
         return torch.nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none")
-    wanted = None if targets is None else targets_of(labels, targets)
     return _errors(outputs, labels, wanted).square().mean(-1)
 
 
-def targets_of(labels: Tensor, targets: Tensor) -> Tensor:
-    """What the outputs of samples with ``labels`` (M, B) are to be, (M, B, outputs)."""
-    return targets.gather(1, labels[..., None].expand(-1, -1, targets.shape[-1]))
-
-
 def output_gradients(outputs: Tensor, labels: Tensor, weights: Tensor, loss: str, wanted: Tensor | None) -> Tensor:
-    """The gradient of each member's weighted mean of ``sample_losses`` with respect to the outputs, by hand.
-
-    ``wanted`` (M, B, outputs) is what the outputs are to be, None for one-hot vectors.
-    """
+    """The gradient of each member's weighted mean of ``sample_losses`` with respect to the outputs, by hand."""
     if loss == "cross_entropy":
         return _errors(outputs.softmax(-1), labels, None).mul_(weights[..., None])
     return _errors(outputs, labels, wanted).mul_(2 / outputs.shape[-1] * weights[..., None])

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 50.0
 REPORT_SECONDS = 1.0
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
+MEASURED = ("values", "kept", "kept_at", "stopped_at", "diverged", "reached")  # of ``Curves``, in a checkpoint
 
 Report = Callable[[int, dict[str, float]], None]
 
@@ -130,28 +131,20 @@ class Training:
 
     def save(self, path: Path, seconds: float) -> None:
         """Write all that is needed to go on, whole or not at all."""
-        from torch.utils._pytree import tree_map
+        from torch.utils._pytree import tree_map_only
 
         self.drop()
-        state, curves = self.state, self.curves
-        content = {
+        state = self.state
+        content: dict[str, Any] = {
             "hash": self.experiment.hash,
-            "step": state.step,
-            "members": state.members,
-            "params": tree_map(torch.Tensor.cpu, state.params),
-            "slots": tree_map(torch.Tensor.cpu, state.optimizer.slots),
-            "values": tree_map(torch.from_numpy, curves.values),
-            "kept": tree_map(torch.from_numpy, curves.kept),
-            "kept_at": curves.kept_at,
-            "stopped_at": curves.stopped_at,
-            "diverged": curves.diverged,
-            "reached": tree_map(torch.from_numpy, curves.reached),
-            "streak": self.streak.tolist(),
-            "evaluated": self.evaluated,
+            **{name: getattr(state, name) for name in ("step", "members", "params")},
+            "slots": state.optimizer.slots,
+            **{name: getattr(self.curves, name) for name in MEASURED},
+            **{name: getattr(self, name) for name in ("streak", "evaluated", "resumed", "places")},
             "seconds": self.seconds + seconds,
-            "resumed": self.resumed,
-            "places": self.places,
         }
+        content = tree_map_only(torch.Tensor, torch.Tensor.cpu, content)
+        content = tree_map_only(np.ndarray, torch.from_numpy, content)
         buffer = io.BytesIO()
         torch.save(content, buffer)
         packed = hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
@@ -160,7 +153,7 @@ class Training:
     @classmethod
     def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
         """From the checkpoint of this very experiment; None if there is none."""
-        from torch.utils._pytree import tree_map
+        from torch.utils._pytree import tree_map_only
 
         if not path.exists():
             return None
@@ -172,21 +165,19 @@ class Training:
         found = torch.load(io.BytesIO(content), weights_only=True)
         if found["hash"] != experiment.hash:
             return None
-        places = [{"products": products.DEFAULT, **place} for place in found["places"]]  # which earlier ones left out
-        training = cls.start(experiment, device, dtype, places[-1]["products"])
-        state, curves = training.state, training.curves
+        training = cls.start(experiment, device, dtype, found["places"][-1]["products"])
+        state = training.state
         state.keep(found["members"])
         state.step = found["step"]
         tables = {"params": state.params, **state.optimizer.slots}
         for name, values in {"params": found["params"], **found["slots"]}.items():
             for param, value in values.items():
                 tables[name][param].copy_(value)
-        found |= {name: tree_map(torch.Tensor.numpy, found.get(name, {})) for name in ("values", "kept", "reached")}
-        curves.values, curves.kept, curves.reached = found["values"], found["kept"], found["reached"]
-        curves.kept_at, curves.stopped_at, curves.diverged = found["kept_at"], found["stopped_at"], found["diverged"]
-        training.streak = np.array(found["streak"])
-        training.evaluated, training.seconds = found["evaluated"], found["seconds"]
-        training.places = [*places, *training.places]
+        found = tree_map_only(torch.Tensor, torch.Tensor.numpy, found)
+        for name in MEASURED:
+            setattr(training.curves, name, found[name])
+        training.streak, training.evaluated = np.array(found["streak"]), found["evaluated"]
+        training.seconds, training.places = found["seconds"], [*found["places"], *training.places]
         before, here = training.places[-2:]
         changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
         if changes:

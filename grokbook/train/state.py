@@ -18,7 +18,7 @@ from grokbook.train import monitor, say
 from grokbook.train.batches import Batches
 from grokbook.train.capture import HOST_MASKS, by_host, capture
 from grokbook.train.contract import optional
-from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses, targets_of
+from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
 from grokbook.train.experiment import Run, Watch
 from grokbook.train.monitor import Measured
 
@@ -41,9 +41,6 @@ class State:
     data: Data = field(repr=False)
     buffers: Params = field(default_factory=dict, repr=False)  # params that the optimizer never sees
     batches: Batches | None = None
-    # Rows of the table for the next step, (M, B), and weights, by B: always the same memory, for a graph reads it.
-    taken: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    drawn: tuple[int, int] = -1, 0  # the step that they are for, and its B
     mask_keys: Tensor | None = None  # (M, 1) of the stream that dropout's masks are from
     count: Tensor | None = None  # number of the update, on the device
     eager: bool = False  # whether steps are known not to be captured
@@ -70,23 +67,12 @@ class State:
 
     def batch(self) -> Batch:
         """What the next step is taken on."""
-        return self.data.whole or self.data.batch(*self.taken[self._draw()])
+        return self.data.whole or self.data.batch(*self._drawn())
 
-    def _draw(self) -> int:
-        """Put rows and weights of the next step where the step reads them; how many samples it takes."""
-        if self.drawn[0] != self.step:
-            if self.batches is None:
-                data = self.data
-                self.batches = Batches(self.runs, data.trained, data.labels.device, data.dtype)
-            chosen = self.batches.at(self.step)
-            size = chosen[0].shape[1]
-            if size in self.taken:
-                for place, value in zip(self.taken[size], chosen, strict=True):
-                    place.copy_(value)
-            else:
-                self.taken[size] = chosen[0].clone(), chosen[1].clone()
-            self.drawn = self.step, size
-        return self.drawn[1]
+    def _drawn(self) -> tuple[Tensor, Tensor]:
+        """Rows and weights of the next step's minibatches, where the step reads them."""
+        self.batches = self.batches or Batches(self.runs, self.data)
+        return self.batches.at(self.step)
 
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch; nothing changes."""
@@ -98,21 +84,18 @@ class State:
 
     def _pass(self, count: int | Tensor) -> Params:
         """Forward and backward through the next batch: gradients for update number ``count``, and buffers moved."""
-        run, (inputs, labels, weights) = self.runs[0], self.batch()
+        run, (inputs, labels, weights, wanted) = self.runs[0], self.batch()
         learnt = self.optimizer.perturbed(count)
         own = optional(run.model, f"{run.loss}_gradients")
         if own and optional(run.model, "has_own_gradients") and inputs.is_cpu:
             return own(learnt, inputs, labels, weights)
         if by_hand := optional(run.model, "gradients"):
-            wanted, targets = self.data.wanted, self.data.targets
-            if targets is not None and self.data.whole is None:
-                wanted = targets_of(labels, targets)
             of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
             return by_hand(learnt, inputs, of_loss)
         learnt = {name: value.detach().requires_grad_() for name, value in learnt.items()}
         training: dict[str, Any] = {"training": True} if self.buffers else {}
         outputs = run.model({**learnt, **self.buffers}, inputs, **training, **self._noise(count))
-        losses = (sample_losses(outputs, labels, run.loss, self.data.targets) * weights).sum(-1)  # (M,)
+        losses = (sample_losses(outputs, labels, run.loss, wanted) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
         gradients = torch.autograd.grad(losses.sum(), list(learnt.values()))
         return dict(zip(learnt, gradients, strict=True))
@@ -130,7 +113,7 @@ class State:
 
     def update(self) -> None:
         """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
-        size = self._draw() if self.runs[0].batch_size else 0
+        size = self._drawn()[0].shape[1] if self.runs[0].batch_size else 0
         if size not in self.replays:
             self.replays[size] = self._advance
             if wants_graph(self):
@@ -180,7 +163,7 @@ class State:
             for rows, inputs in data.blocks(self._at_once()):
                 outputs, labels = run.model(params, inputs), data.labels[:, rows]
                 answers = predictions(outputs, data.targets)
-                of_rows = sample_losses(outputs, labels, run.loss, data.targets).double() if losses else answers
+                of_rows = sample_losses(outputs, labels, run.loss, data.wanted(labels)).double() if losses else answers
                 found.append((of_rows, answers))
         of_rows, answers = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
         return of_rows, answers
@@ -236,8 +219,7 @@ class State:
         self.optimizer.keep(positions)
         self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
         self.data = self.data.keep(positions)
-        self.batches, self.drawn, self.count, self.mask_keys = None, (-1, 0), None, None
-        self.taken, self.replays = {}, {}
+        self.batches, self.count, self.mask_keys, self.replays = None, None, None, {}
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ def test_twenty_steps_of_the_engine_follow_torch_optim(model: Decoder) -> None:
     net = twin(model, start, 0)
     optimizer = torch.optim.AdamW(net.parameters(), 0.01, (0.9, 0.98), weight_decay=1.0)
     for _ in range(run.steps):
-        pairs, labels, _ = training.state.batch()
+        pairs, labels, *_ = training.state.batch()
         optimizer.zero_grad()
         nn.functional.cross_entropy(net(pairs[0]), labels[0]).backward()
         optimizer.step()

@@ -26,7 +26,7 @@ def state_of(model=MODEL, seeds=(3, 4), dtype=torch.float64):
 
 def test_outputs_and_gradients_agree_with_the_layers_of_torch():
     state = state_of()
-    inputs, labels, _ = state.batch()
+    inputs, labels, *_ = state.batch()
     outputs, gradients = MODEL(state.params, inputs), state.gradients()
     for i in range(2):
         net = PlainEncoder(MODEL, {name: value[i] for name, value in state.params.items()})
