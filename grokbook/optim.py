@@ -9,7 +9,7 @@ All numbers of a stack lie in one (M, P) table, a member a row, and parameters a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -95,35 +95,19 @@ def kind(recipe: Optimizer) -> tuple[str, ...]:
     return (type(recipe).__name__, *(name for name in VARIANTS if getattr(recipe, name, None)))
 
 
-def settings(recipe: Optimizer, name: str) -> tuple[float, float]:
-    """Learning rate and weight decay of the parameter called ``name``."""
-    for group in recipe.groups:
-        if name.startswith(group.prefix):
-            return (
-                recipe.lr if group.lr is None else group.lr,
-                recipe.weight_decay if group.weight_decay is None else group.weight_decay,
-            )
-    return recipe.lr, recipe.weight_decay
+# What a member may set for itself, and its parameters each.
+SETTINGS = ("lr", "weight_decay", "momentum", "beta1", "beta2", "eps", "warmup", "update_noise", "weight_noise")
 
 
-def warmth(recipe: Optimizer, count: int) -> float:
-    """The share of the learning rate in update number ``count``, from 1."""
-    return min((count - 1) / recipe.warmup, 1.0) if isinstance(recipe, WarmAdamW) else 1.0
+def settings(recipe: Optimizer, name: str) -> dict[str, float]:
+    """All settings of the parameter called ``name``; what its optimizer does not know is zero."""
+    beta1, beta2 = getattr(recipe, "betas", (0.0, 0.0))
+    known: dict[str, Any] = {**vars(recipe), "beta1": beta1, "beta2": beta2}
+    if group := next((one for one in recipe.groups if name.startswith(one.prefix)), None):
+        known |= {key: value for key, value in vars(group).items() if value is not None}
+    return {one: known.get(one) or 0.0 for one in SETTINGS}
 
 
-# What a member may set for itself, read from its recipe for the parameter of a name.
-SETTINGS: dict[str, Callable[[Any, str], float]] = {
-    "lr": lambda recipe, name: settings(recipe, name)[0],
-    "weight_decay": lambda recipe, name: settings(recipe, name)[1],
-    "momentum": lambda recipe, name: getattr(recipe, "momentum", 0.0),
-    "beta1": lambda recipe, name: getattr(recipe, "betas", (0.0, 0.0))[0],
-    "beta2": lambda recipe, name: getattr(recipe, "betas", (0.0, 0.0))[1],
-    "eps": lambda recipe, name: getattr(recipe, "eps", 0.0),
-    "warmup": lambda recipe, name: getattr(recipe, "warmup", 0),
-    "update_noise": lambda recipe, name: getattr(recipe, "update_noise", None) or 0.0,
-    "weight_noise": lambda recipe, name: getattr(recipe, "weight_noise", None) or 0.0,
-}
-SHARED = ("beta1", "beta2", "eps", "warmup")  # besides learning rate and weight decay, by those who step in one call
 AVERAGED = ("params", "mean", "square")  # what Adam's kernel works on
 LINE = 16  # every parameter of a member begins at a multiple of this many numbers: a line of the cache
 
@@ -211,11 +195,12 @@ class Stepper:
             name: self.gradient.new_zeros(len(self.recipes), end - self.begins[name] - prod(shape))
             for (name, shape), end in zip(self.shapes.items(), ends, strict=True)
         }
-        self.settings = {setting: self._setting(read, ends) for setting, read in SETTINGS.items()}
+        self.own = [{name: settings(recipe, name) for name in self.shapes} for recipe in self.recipes]
+        self.settings = {setting: self._setting(setting, ends) for setting in SETTINGS}
 
-    def _setting(self, read: Callable[[Any, str], float], ends: Sequence[int]) -> Any:
+    def _setting(self, setting: str, ends: Sequence[int]) -> Any:
         """A setting of all numbers: one, (M, 1) where members differ, (M, P) where their parameters do."""
-        rows = [[read(recipe, name) for name in self.shapes] for recipe in self.recipes]
+        rows = [[one[setting] for one in member.values()] for member in self.own]
         if len({one for row in rows for one in row}) < 2:
             return rows[0][0] if rows else 0.0
         if all(len(set(row)) == 1 for row in rows):
@@ -231,7 +216,7 @@ class Stepper:
 
 class _SGD(Stepper):
     def slot_names(self) -> tuple[str, ...]:
-        return ("velocity",) if any(SETTINGS["momentum"](recipe, "") for recipe in self.recipes) else ()
+        return ("velocity",) if any(recipe.momentum for recipe in self.recipes) else ()
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
         update, table = self.gathered(gradients), self.tables["params"]
@@ -280,7 +265,7 @@ class _Adam(Stepper):
         # The fused kernel reads memory in order and is silently wrong for a transposed gradient.
         by_member = {name: gradient.contiguous().unbind() for name, gradient in gradients.items()}
         step = torch.tensor(float(count))
-        for recipe, (lr, weight_decay), places, value, mean, square in self._parts:
+        for own, places, value, mean, square in self._parts:
             fused(
                 value,
                 [by_member[name][member] for member, name in places],
@@ -288,33 +273,28 @@ class _Adam(Stepper):
                 square,
                 [],
                 [step] * len(places),
-                lr=lr * warmth(recipe, count),
-                beta1=recipe.betas[0],
-                beta2=recipe.betas[1],
-                weight_decay=0.0 if "decay_to_start" in self.does else weight_decay,
-                eps=recipe.eps,
+                lr=own["lr"] * (min((count - 1) / own["warmup"], 1.0) if own["warmup"] else 1.0),
+                beta1=own["beta1"],
+                beta2=own["beta2"],
+                weight_decay=0.0 if "decay_to_start" in self.does else own["weight_decay"],
+                eps=own["eps"],
                 amsgrad=False,
                 maximize=False,
             )
 
     def _parts_of(self) -> list[tuple[Any, ...]]:
-        """What shares all settings, over members: a recipe, its settings, places, values and running averages.
+        """What shares all settings, over members: the settings, places, values and running averages.
 
         Making a view, or a call, costs more than updating a small parameter: views are made once, and calls are few.
         """
-        alike: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
-        for member, recipe in enumerate(self.recipes):
-            for name in self.shapes:
-                alike[settings(recipe, name), *(SETTINGS[one](recipe, name) for one in SHARED)].append((member, name))
+        alike: dict[tuple[float, ...], list[tuple[int, str]]] = defaultdict(list)
+        for member, of_params in enumerate(self.own):
+            for name, own in of_params.items():
+                alike[tuple(own.values())].append((member, name))
         views = [{name: value.unbind() for name, value in self.views(table).items()} for table in AVERAGED]
         return [
-            (
-                self.recipes[places[0][0]],
-                pair,
-                places,
-                *([one[name][member] for member, name in places] for one in views),
-            )
-            for (pair, *_), places in alike.items()
+            (dict(zip(SETTINGS, own, strict=True)), places, *([one[name][i] for i, name in places] for one in views))
+            for own, places in alike.items()
         ]
 
     def _step_broadcast(self, gradient: Tensor, count: Tensor) -> None:

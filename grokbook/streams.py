@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod, tau
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,6 @@ def keys(seeds: Sequence[int], purpose: str) -> NDArray[np.int64]:
     """A key for each seed, (M, 1)."""
     drawn = [np.random.SeedSequence([seed, PURPOSES[purpose]]).generate_state(1, np.uint64) for seed in seeds]
     return np.stack(drawn).view(np.int64)
-
-
-class Masks(Protocol):
-    """What dropout asks for; a call after another gives other masks."""
-
-    def kept(self, shape: Sequence[int], probability: float) -> Tensor:
-        """(M, *shape): whether a number is kept where each is dropped with a probability."""
 
 
 class Stream:
@@ -85,6 +78,9 @@ class HostMasks:
         """(M, *shape): whether a number is kept where each is dropped with a probability."""
         masks = [torch.rand(tuple(shape), generator=one) >= probability for one in self.generators]
         return torch.stack(masks).to(self.device)
+
+
+Masks = Stream | HostMasks  # what dropout asks for; a call after another gives other masks
 
 
 def check_masks(masks: str | None) -> None:

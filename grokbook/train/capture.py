@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 WARM_UP = 3  # steps that CUDA asks for ahead of a capture
 HOST_MASKS = (
-    "the host draws dropout's masks for this recipe, which costs some 18 ms a step of each member and keeps steps from "
-    "being captured as a graph; masks='counted' makes another recipe without that"
+    "the host draws dropout's masks for this recipe, which is slow on a GPU; masks='counted' makes another recipe"
 )
 
 

@@ -102,11 +102,12 @@ class Queue:
 
     def __init__(self, found: Sequence[Entry], out: Path, device: str) -> None:
         self.out, self.device = out, device
-        self.took: dict[str, list[float]] = {}  # minutes that a chapter's records took here, and were to take
+        self.took: dict[str, tuple[float, float]] = {}  # minutes that a chapter's records took here, and were to take
         for one in found:
             made = _heading(one.experiment, out)
             if made.get("device") == device and (device == "cuda" or made["machine"] == records.processor()):
-                self._learn(one, made["wall_seconds"] / 60)
+                took, estimated = self.took.get(one.chapter, (0.0, 0.0))
+                self.took[one.chapter] = took + made["wall_seconds"] / 60, estimated + one.minutes(device)
         # A GPU takes all members side by side: one seed of what is asked for in full saves it nothing.
         full = {one.experiment.hash for one in found} if device == "cuda" else set()
         wanted = [one for one in found if one.experiment.hash == one.full.hash or one.full.hash not in full]
@@ -114,10 +115,6 @@ class Queue:
         self.waiting = sorted(
             (one for one in wanted if not one.is_done(out)), key=lambda one: (one.priority, self.minutes(one, device))
         )
-
-    def _learn(self, entry: Entry, took: float) -> None:
-        before = self.took.setdefault(entry.chapter, [0.0, 0.0])
-        self.took[entry.chapter] = [before[0] + took, before[1] + entry.minutes(self.device)]
 
     def minutes(self, entry: Entry, device: str) -> float:
         """The estimate for an entry, corrected by what its chapter's others took here."""
@@ -154,7 +151,6 @@ class Queue:
                     continue
                 finished += 1
                 took = record.attrs["wall_seconds"] / 60
-                self._learn(entry, took)
                 _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
         left = len(todo) - finished - failed
         _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))

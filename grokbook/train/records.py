@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import importlib.util
 import io
 import json
 import os
@@ -152,11 +151,6 @@ def save(record: xr.Dataset, path: Path) -> None:
     write_whole(path, content.getvalue())
 
 
-def missing() -> str:
-    """What has to be installed before a record can be written, empty if nothing: better known before the training."""
-    return next((name for name in ("h5py", "h5netcdf") if importlib.util.find_spec(name) is None), "")
-
-
 def _one_writer() -> contextlib.AbstractContextManager[Any]:
     """On a Dask worker xarray would ask the cluster for a lock on what is written; this is in our memory alone."""
     dask = sys.modules.get("dask")
@@ -224,16 +218,13 @@ def heading(path: Path) -> dict[str, Any]:
             key: value.item() if np.size(value) == 1 and hasattr(value, "item") else value
             for key, value in file.attrs.items()
         }
-    missing = [key for key in ("schema", "hash", "recipe", "checksum", "wall_seconds") if key not in attributes]
-    if missing:
-        raise DamagedRecord(f"{path}: not a record of this book (no {', '.join(missing)})")
-    if attributes["schema"] != SCHEMA:
-        raise DamagedRecord(f"{path}: written in schema {attributes['schema']}, this version reads {SCHEMA}")
+    if (schema := attributes.get("schema")) != SCHEMA:
+        raise DamagedRecord(f"{path}: written in schema {schema}, this version reads {SCHEMA}")
     try:
         float(attributes["wall_seconds"])
-        if attributes["hash"] != hash_of(json.loads(attributes["recipe"])):
-            raise ValueError("its hash is not that of its recipe")
-    except (TypeError, ValueError) as error:
+        if attributes["hash"] != hash_of(json.loads(attributes["recipe"])) or "checksum" not in attributes:
+            raise ValueError("its hash is not that of its recipe, or it has no checksum")
+    except (KeyError, TypeError, ValueError) as error:
         raise DamagedRecord(f"{path}: its attributes are no record's ({error})") from None
     return attributes
 
@@ -360,13 +351,11 @@ def commit() -> str:
         return said.read_text().strip()
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        head = git("rev-parse", "--short", "HEAD")
-        return head + ("+" if head and git("status", "--porcelain", "--", "grokbook") else "")
-    except FileNotFoundError:
+        return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain", "--", "grokbook"))
+    except (FileNotFoundError, subprocess.CalledProcessError):
         return ""
 
 

@@ -7,6 +7,7 @@ run it: this process, worker processes, or a Dask cluster. What is done is what 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import multiprocessing
@@ -15,7 +16,7 @@ import signal
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError, Executor, wait
+from concurrent.futures import CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,25 +26,15 @@ import xarray as xr
 from grokbook import session
 from grokbook.train import progress, records, say
 from grokbook.train.contract import Model, optional
-from grokbook.train.experiment import Experiment
+from grokbook.train.experiment import Experiment, Run
 from grokbook.train.progress import cost_of, part_of
-from grokbook.train.workers import (
-    STOP,
-    Processes,
-    ThisProcess,
-    TrainingFailed,
-    alone,
-    cluster,
-    cores,
-    heeding,
-    settle,
-    turn,
-)
+from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, alone, cluster, cores, heeding, settle
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
 COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
 COPIES_OF_WEIGHTS = 6  # the weights, their gradient, two moments, and what is drawn and stacked at the start
+USED_OF_GPU = 0.5  # of its free memory, by an estimate that may be too small
 TOO_LARGE = ("OutOfMemoryError", "MemoryError")  # what an error says that a smaller stack may not
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
@@ -68,25 +59,19 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | None = Non
         whole: read it and check its numbers; otherwise its heading has to do, in a hundredth of the time.
         out: the folder that it would be in; None: what is committed, or else cached.
     """
-    budget, scale = f"{experiment.member_steps:,} steps", experiment.scale
-    found = Status("missing", scale=scale, cost=budget)
-    places = (
-        (records.stored_path(experiment, out),)
-        if out
-        else (records.stored_path(experiment), records.cached_path(experiment))
-    )
-    for path in places:
+    found = Status("missing", scale=experiment.scale, cost=f"{experiment.member_steps:,} steps")
+    stored = records.stored_path(experiment, out)
+    for path in (stored,) if out else (stored, records.cached_path(experiment)):
         try:
             record = records.find(experiment, path) if whole else None
             heading = records.belongs(experiment, path) if record is None else record.attrs
             cost = f"{heading['wall_seconds'] / 60:.1f} core min"
-            return Status("present", path, scale=scale, cost=cost, record=record)
+            return Status("present", path, scale=experiment.scale, cost=cost, record=record)
         except FileNotFoundError:
             continue
-        except LookupError as error:
-            found = Status("stale", path, str(error), scale, budget)
-        except records.DamagedRecord as error:
-            found = Status("damaged", path, str(error), scale, budget)
+        except (LookupError, records.DamagedRecord) as error:
+            state = "stale" if isinstance(error, LookupError) else "damaged"
+            found = dataclasses.replace(found, state=state, path=path, why=str(error))
     return found
 
 
@@ -155,16 +140,15 @@ def choose_device(device: str | None = None) -> str:
 def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
     """Members per stack: on a core, as many as keep their activations in its cache; on a GPU, all its memory holds.
 
-    ``sharing`` is how many processes train on one GPU.
+    ``sharing`` is how many processes train on one GPU. What it holds is an estimate: stacks that are too large after
+    all are halved.
     """
     if device == "cuda":
         from grokbook.lazy import torch
-        from grokbook.train import memory
 
-        return memory.block_in(experiment, torch.cuda.mem_get_info()[0] // sharing)
-    of_step = max(
-        (run.batch_size or run.task.train_size) * optional(run.model, "floats_per_sample") for run in experiment.runs
-    )
+        free = USED_OF_GPU * torch.cuda.mem_get_info()[0] / sharing
+        return max(1, int(free / max(map(bytes_of, experiment.runs))))
+    of_step = max(_samples(run) * optional(run.model, "floats_per_sample") for run in experiment.runs)
     least = max(optional(run.model, "side_by_side") for run in experiment.runs)
     return int(np.clip(FLOATS_IN_CACHE // of_step, least, LARGEST_BLOCK))
 
@@ -177,14 +161,23 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
     """
     for place in experiment.shards(block):
         run = experiment.runs[place[0]]
-        samples = run.batch_size or run.task.train_size
-        floats = optional(run.model, "floats_per_sample")
-        need = 4 * len(place) * (COPIES_IN_STEP * samples * floats + COPIES_OF_WEIGHTS * _weights(run.model))
+        need = len(place) * bytes_of(run)
         if need > there:
             raise ValueError(
                 f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
-                f"{samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
+                f"{_samples(run)}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
             )
+
+
+def bytes_of(run: Run) -> float:
+    """Memory that a member takes in a step, about: within a factor of four either way."""
+    activations = _samples(run) * optional(run.model, "floats_per_sample")
+    return 4 * (COPIES_IN_STEP * activations + COPIES_OF_WEIGHTS * _weights(run.model))
+
+
+def _samples(run: Run) -> int:
+    """Of a step."""
+    return run.batch_size or run.task.train_size
 
 
 @functools.cache
@@ -241,20 +234,52 @@ def train(
 
     Raises:
         TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept. Or nothing
-            answers at the scheduler's address, or what records are written with is missing.
+            answers at the scheduler's address.
+        ModuleNotFoundError: what records are written with is missing.
         OSError: the record cannot be written.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
         raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
-    if missing := records.missing():
-        raise TrainingFailed(f"{experiment.name}: no record could be written without {missing}; pip install {missing}")
+    import h5netcdf  # noqa: F401 (which records are written with: better missed before the training)
+
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
-    with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
+    locked = alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}")
+    with locked as another_did, contextlib.ExitStack() as stack:
+        if another_did and _is_there(experiment, path):
+            return records.load(path)
         folder.mkdir(parents=True, exist_ok=True)
-        if not (another_did and _is_there(experiment, path)):
-            scheduler = scheduler or session.current().scheduler or None
-            _train(experiment, folder, path, device, workers, block, executor, scheduler)
+        asked, scheduler = "", scheduler or session.current().scheduler
+        try:
+            if scheduler and executor is None:
+                executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
+                # This machine may have no GPU, or be another kind of machine altogether.
+                device, chosen, here = executor.submit(plan, experiment, device, workers).result()
+            else:
+                device, chosen, here = plan(experiment, device, workers)
+        except ValueError as error:
+            raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
+        places = list(experiment.shards(block or chosen))
+        _say_what_is_left(experiment, places, folder)
+        if executor is None:
+            small = workers is None and device == "cpu" and cost_of(experiment) < WORTH_A_PROCESS
+            count = 1 if small else min(workers or here, len(places))
+            # Chapters of one build are executed side by side.
+            if (count > 1 or device == "cuda") and (turn := session.current().turn):
+                stack.enter_context(alone(Path(turn), "trains with all cores, or on the GPU"))
+            # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
+            # And a process of its own is what can be replaced when a GPU is lost to it.
+            own = count > 1 or experiment.precision == "fast" or device == "cuda"
+            gpus = here if device == "cuda" else None
+            executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
+        places = _train(experiment, places, folder, device, executor)
+        shards = [experiment.select(place) for place in places]
+        parts = [records.find(shard, part_of(shard, folder)) for shard in shards]
+        record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
+        records.patiently(lambda: records.save(record, path))
+        for shard in shards:
+            for leftover in folder.glob(f"part-{shard.hash}*"):
+                leftover.unlink()
     if out:
         with contextlib.suppress(OSError):  # not empty: another training is under way there
             for emptied in (folder, *folder.parents[:2]):
@@ -263,70 +288,31 @@ def train(
 
 
 def _train(
-    experiment: Experiment,
-    folder: Path,
-    path: Path,
-    device: str | None,
-    workers: int | None,
-    block: int | None,
-    executor: Executor | None,
-    scheduler: str | None,
-) -> None:
-    """Train the shards that have no part in the folder, and save the record of all at ``path``."""
-    with contextlib.ExitStack() as stack:
-        asked = ""
-        try:
-            if scheduler and executor is None:
-                executor = stack.enter_context(cluster(scheduler))
-                # Asked of a worker: this machine may have no GPU, or be another kind of machine altogether.
-                asked = f"asked of a worker of {scheduler}, "
-                device, chosen, _ = executor.submit(plan, experiment, device, workers).result()
-            else:
-                device, chosen, here = plan(experiment, device, workers)
-        except ValueError as error:
-            raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
-        places = list(experiment.shards(block or chosen))
-        _say_what_is_left(experiment, places, folder)
-        while True:
-            places.sort(key=lambda place: -cost_of(experiment.select(place)))  # the last to finish is a short one
-            shards = [experiment.select(place) for place in places]
-            todo = [shard for shard in shards if not _is_done(shard, folder)]
-            if executor is None:
-                small = workers is None and device == "cpu" and sum(map(cost_of, todo)) < WORTH_A_PROCESS
-                count = 1 if small else min(workers or here, len(todo))
-                if count > 1 or device == "cuda":
-                    stack.enter_context(turn())
-                gpus = here if device == "cuda" else None
-                # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
-                # And a process of its own is what can be replaced when a GPU is lost to it.
-                own = count > 1 or experiment.precision == "fast" or device == "cuda"
-                executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
-            with progress.shown(experiment, shards, folder), heeding(signal.SIGINT, signal.SIGTERM):
-                failures = run_shards(executor, todo, folder, device)
-            large = {shard.hash for shard, why in failures if why.startswith(TOO_LARGE) and len(shard.runs) > 1}
-            if not large:
-                break
-            places = [
-                half
-                for place, shard in zip(places, shards, strict=True)
-                for half in (map(list, np.array_split(place, 2)) if shard.hash in large else [place])
-            ]
-            say(f"{experiment.name} took too much memory; its stacks are halved to {max(map(len, places))}")
-    if failures:
-        names = {shard.hash: _runs(place) for shard, place in zip(shards, places, strict=True)}
-        lines = [f"{names[shard.hash]}: {why}" for shard, why in failures]
+    experiment: Experiment, places: list[list[int]], folder: Path, device: str, executor: Executor
+) -> list[list[int]]:
+    """Train the stacks that have no part in the folder; all stacks, of which those that memory did not hold are halved.
+
+    Raises:
+        TrainingFailed: one did not finish.
+    """
+    places = sorted(places, key=lambda place: -cost_of(experiment.select(place)))  # the last to finish is a short one
+    shards = [experiment.select(place) for place in places]
+    with progress.shown(experiment, shards, folder), heeding(signal.SIGINT, signal.SIGTERM):
+        outcomes = run_shards(executor, shards, folder, device)
+    failed = [(place, why) for place, why in zip(places, outcomes, strict=True) if why]
+    if large := [place for place, why in failed if why.startswith(TOO_LARGE) and len(place) > 1]:
+        halves = [half.tolist() for place in large for half in np.array_split(place, 2)]
+        places = [*(place for place in places if place not in large), *halves]
+        say(f"{experiment.name} took too much memory; its stacks are halved to {max(map(len, places))}")
+        return _train(experiment, places, folder, device, executor)
+    if failed:
+        lines = [f"run{'s' * (len(place) > 1)} {', '.join(map(str, place))}: {why}" for place, why in failed]
         told = "\n  ".join([*lines[:10], *([f"and {len(lines) - 10} more"] if len(lines) > 10 else [])])
         raise TrainingFailed(
-            f"{experiment.name}: {len(failures)} of {len(shards)} shards did not finish; the others are kept, and the "
+            f"{experiment.name}: {len(failed)} of {len(shards)} shards did not finish; the others are kept, and the "
             f"same command tries again\n  {told}"
         )
-
-    parts = [records.find(shard, part_of(shard, folder)) for shard in shards]
-    record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
-    records.patiently(lambda: records.save(record, path))
-    for shard in shards:
-        for leftover in folder.glob(f"part-{shard.hash}*"):
-            leftover.unlink()
+    return places
 
 
 def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folder: Path) -> None:
@@ -345,35 +331,35 @@ def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folde
         )
 
 
-def run_shards(
-    executor: Executor, shards: Sequence[Experiment], folder: Path, device: str
-) -> list[tuple[Experiment, str]]:
-    """Have an executor train shards; those whose part is not in the folder in the end, and why."""
-    futures = {executor.submit(train_shard, shard, str(part_of(shard, folder)), device): shard for shard in shards}
+def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, device: str) -> list[str]:
+    """Have an executor train shards; for each why its part is not in the folder in the end, empty where it is."""
+    todo = [shard for shard in shards if not _is_done(shard, folder)]
+    futures = {shard.hash: executor.submit(train_shard, shard, str(part_of(shard, folder)), device) for shard in todo}
     client = getattr(executor, "_client", None)  # Dask's, which may leave undone what it asks its scheduler for
     try:
-        while wait(futures, timeout=1.0).not_done and not (client and client.status == "closed"):
+        while wait(futures.values(), timeout=1.0).not_done and not (client and client.status == "closed"):
             if STOP.is_set():
                 raise KeyboardInterrupt
     except BaseException:
         if isinstance(executor, Processes):
             executor.terminate()
         raise
-    failures = []
-    for future, shard in futures.items():
-        # A worker may have finished a shard whose future was lost with the scheduler, and the other way round.
-        if _is_done(shard, folder):
-            continue
-        try:
-            future.result(timeout=0)
-            why = f"it ended, but {folder} holds no record of it: do its workers share that folder?"
-        except (CancelledError, TimeoutError):
-            why = "the scheduler was lost"
-        except Exception as error:
-            why = f"{type(error).__name__}: {error}".splitlines()[0]
-        report = part_of(shard, folder).with_suffix(".error")
-        failures.append((shard, why + (f"\n    traceback: {report}" if report.exists() else "")))
-    return failures
+    return [_why_not(shard, folder, futures[shard.hash]) if shard in todo else "" for shard in shards]
+
+
+def _why_not(shard: Experiment, folder: Path, future: Future[str]) -> str:
+    # A worker may have finished a shard whose future was lost with the scheduler, and the other way round.
+    if _is_done(shard, folder):
+        return ""
+    try:
+        future.result(timeout=0)
+        why = f"it ended, but {folder} holds no record of it: do its workers share that folder?"
+    except (CancelledError, TimeoutError):
+        why = "the scheduler was lost"
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+    report = part_of(shard, folder).with_suffix(".error")
+    return why + (f"\n    traceback: {report}" if report.exists() else "")
 
 
 def train_shard(shard: Experiment, path: str, device: str) -> str:
@@ -429,8 +415,3 @@ def _is_there(experiment: Experiment, path: Path) -> bool:
     except (FileNotFoundError, LookupError, records.DamagedRecord):
         return False
     return True
-
-
-def _runs(place: Sequence[int]) -> str:
-    """Positions of runs as ``"runs 3, 4, 7"``."""
-    return f"run{'s' if len(place) > 1 else ''} {', '.join(map(str, place))}"

@@ -17,7 +17,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from grokbook import session
 from grokbook.train import say
 from grokbook.train.capture import lost
 
@@ -162,15 +161,6 @@ def until(minutes: float | None) -> Iterator[None]:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-@contextlib.contextmanager
-def turn() -> Iterator[None]:
-    """Chapters of one build are executed side by side: who trains with all cores, or on the GPU, waits for its turn."""
-    with open(session.current().turn or os.devnull) as lock:
-        if lock.name != os.devnull:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @contextlib.contextmanager
