@@ -38,16 +38,14 @@ class Curves:
             table = self.values.setdefault(name, np.full((self.members, len(self.steps)), np.nan))
             table[np.array(state.members)[positions], column] = value[positions]
 
-    def watch(
-        self, state: State, numbers: dict[str, NDArray[np.float64]], watch: Watch, positions: Sequence[int]
-    ) -> set[int]:
-        """Note who has reached which threshold by now; positions of the members, of some, that have reached all."""
+    def watch(self, state: State, numbers: dict[str, NDArray[np.float64]], watch: Watch) -> NDArray[np.bool_]:
+        """Note who has reached which threshold by now; who has reached all, (M,)."""
         for name, threshold in watch.thresholds:
             table = self.reached.setdefault(name, np.full(self.members, np.nan))
             first = np.isnan(table[state.members]) & (numbers[name] >= threshold)
             table[np.array(state.members)[first]] = state.step
         times = np.stack([self.reached[name][state.members] for name, _ in watch.thresholds])
-        return set(np.flatnonzero(np.isfinite(times).all(0)).tolist()) & set(positions)
+        return np.isfinite(times).all(0)
 
     def snapshot(self, state: State, positions: Sequence[int], number: int, keep: Sequence[str]) -> None:
         """Keep arrays of some members as snapshot ``number``."""

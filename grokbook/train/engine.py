@@ -50,7 +50,6 @@ class Training:
     seconds: float = 0.0  # spent before this process took over
     resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
     places: list[dict[str, str]] = field(default_factory=list)  # device, machine and libraries of each that took part
-    idle: set[int] = field(default_factory=set)  # positions of members that have left and still take steps
 
     @classmethod
     def start(
@@ -86,48 +85,42 @@ class Training:
         watch = experiment.watch if experiment.watch and state.step % experiment.watch.every == 0 else None
         if state.step not in curves.due and watch is None:
             return {}
-        leaving: set[int] = set()
+        done = np.full(len(state.members), state.step == self.last)
         if state.step in curves.due:
             numbers = state.measure(experiment.measures)
             curves.write(state, numbers, everyone)
-            leaving = self._leaving(numbers, everyone)
+            done |= self._done(numbers, everyone)
         elif watch:
             numbers = state.glance(watch, experiment.measures)
         if watch:
-            arrived = curves.watch(state, numbers, watch, everyone)
-            leaving |= arrived if watch.leave else set()
-        if state.step == self.last:
-            leaving = set(everyone)
-        if leaving:
+            done |= curves.watch(state, numbers, watch) & watch.leave
+        if leaving := [i for i in everyone if done[i]]:
             if -1 in experiment.snapshots:
-                curves.snapshot(state, sorted(leaving), experiment.snapshots.index(-1), experiment.keep)
+                curves.snapshot(state, leaving, experiment.snapshots.index(-1), experiment.keep)
             curves.stopped_at.update({state.members[i]: state.step for i in leaving})
-            self.idle |= leaving
             # A stack of another size is captured anew, which takes as long as many steps: not for every member.
-            if not wants_graph(state) or 4 * len(self.idle) >= len(state.members):
+            if not wants_graph(state) or 4 * len(self.training()) <= 3 * len(state.members):
                 self.drop()
         return {name: float(np.mean(numbers[name][everyone])) for name in CURVES if name in numbers}
 
     def training(self) -> list[int]:
-        """Positions of the members that have not left."""
-        return [i for i in range(len(self.state.members)) if i not in self.idle]
+        """Positions of the members that have not left; others may still take steps."""
+        return [i for i, member in enumerate(self.state.members) if member not in self.curves.stopped_at]
 
     def drop(self) -> None:
         """Go on without the members that have left."""
-        if self.idle:
-            self.state.keep(self.training())
-            self.idle = set()
+        if len(staying := self.training()) < len(self.state.members):
+            self.state.keep(staying)
 
-    def _leaving(self, numbers: dict[str, NDArray[np.float64]], everyone: list[int]) -> set[int]:
-        """Positions of members that met the stop criterion or whose loss is no longer finite."""
-        lost = set(np.flatnonzero(~np.isfinite(numbers["train_loss"])).tolist()) & set(everyone)
-        self.curves.diverged.update({self.state.members[i]: self.state.step for i in lost})
-        stop = self.experiment.stop
-        if stop is None:
+    def _done(self, numbers: dict[str, NDArray[np.float64]], everyone: list[int]) -> NDArray[np.bool_]:
+        """Who, (M,), met the stop criterion or has a loss that is no longer finite."""
+        lost = ~np.isfinite(numbers["train_loss"])
+        self.curves.diverged.update({self.state.members[i]: self.state.step for i in everyone if lost[i]})
+        if (stop := self.experiment.stop) is None:
             return lost
         here = np.array(self.state.members)
         self.streak[here] = np.where(numbers[stop.measure] >= stop.threshold, self.streak[here] + 1, 0)
-        return lost | set(np.flatnonzero(self.streak[here] >= stop.evaluations).tolist()) & set(everyone)
+        return lost | (self.streak[here] >= stop.evaluations)
 
     def save(self, path: Path, seconds: float) -> None:
         """Write all that is needed to go on, whole or not at all."""
