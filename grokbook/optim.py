@@ -216,7 +216,7 @@ class Stepper:
 
 class _SGD(Stepper):
     def slot_names(self) -> tuple[str, ...]:
-        return ("velocity",) if any(recipe.momentum for recipe in self.recipes) else ()
+        return ("velocity",) if any(getattr(recipe, "momentum", 0) for recipe in self.recipes) else ()
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
         update, table = self.gathered(gradients), self.tables["params"]

@@ -91,11 +91,10 @@ class Model(Protocol):
     mse_gradients: Callable[..., Params] | None = None
     cross_entropy_gradients: Callable[..., Params] | None = None
 
-    # Of the hidden units, from (params, inputs), after and before their nonlinearity, (M, B, hidden); and what a
-    # decoder of sums gives for symbols with points (M, B, d) halfway between them. What measures and snapshots ask for.
+    # Of the hidden units, from (params, inputs), after and before their nonlinearity, (M, B, hidden): what measures and
+    # snapshots ask for.
     activations: Callable[..., Tensor] | None = None
     hidden: Callable[..., Tensor] | None = None
-    halfway: Callable[..., Tensor] | None = None
 
 
 def optional(thing: Any, name: str) -> Any:

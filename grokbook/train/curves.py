@@ -45,7 +45,7 @@ class Curves:
             first = np.isnan(table[state.members]) & (numbers[name] >= threshold)
             table[np.array(state.members)[first]] = state.step
         times = np.stack([self.reached[name][state.members] for name, _ in watch.thresholds])
-        return np.isfinite(times).all(0)
+        return np.asarray(np.isfinite(times).all(0))
 
     def snapshot(self, state: State, positions: Sequence[int], number: int, keep: Sequence[str]) -> None:
         """Keep arrays of some members as snapshot ``number``."""

@@ -91,7 +91,8 @@ class Training:
             curves.write(state, numbers, everyone)
             done |= self._done(numbers, everyone)
         elif watch:
-            numbers = state.glance(watch, experiment.measures)
+            more = not {name for name, _ in watch.thresholds} <= {"train_accuracy", "test_accuracy"}
+            numbers = state.measure(experiment.measures if more else (), losses=more)
         if watch:
             done |= curves.watch(state, numbers, watch) & watch.leave
         if leaving := [i for i in everyone if done[i]]:

@@ -26,8 +26,7 @@ class Measured:
     params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
     ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that members give, and ``correct()``
     whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained
-    on, ``task`` and ``model`` those of the first member. ``halfway(points)`` is what a decoder of sums gives for
-    symbols with ``points`` (M, B, d) halfway between them, (M, B, classes).
+    on, ``task`` and ``model`` those of the first member.
     """
 
     params: Numbers
@@ -41,13 +40,6 @@ class Measured:
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
     preactivations: Callable[[], NDArray[Any]]
-    halfway: Callable[[NDArray[Any]], NDArray[Any]]
-
-    def activation_maps(self) -> NDArray[Any]:
-        """Hidden activations as functions of the pair, (M, hidden, p, p)."""
-        table = self.activations()
-        side = round(table.shape[1] ** 0.5)
-        return np.moveaxis(table, -1, 1).reshape(len(table), -1, side, side)
 
 
 def _norms(prefix: str, values: Numbers) -> Numbers:

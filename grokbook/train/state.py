@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from grokbook.train.batches import Batches
 from grokbook.train.capture import HOST_MASKS, by_host, capture
 from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
-from grokbook.train.experiment import Run, Watch
+from grokbook.train.experiment import Run
 from grokbook.train.monitor import Measured
 
 if TYPE_CHECKING:
@@ -54,8 +53,12 @@ class State:
     @classmethod
     def start(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> State:
         """Every member drawn on the CPU from its own seed, then moved: a seed means the same on every device."""
-        with _single_precision():
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)  # whatever whoever imports this has made PyTorch's
+        try:
             drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
+        finally:
+            torch.set_default_dtype(before)
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
         buffers = {name: params.pop(name) for name in optional(runs[0].model, "buffers")}
         optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
@@ -143,12 +146,6 @@ class State:
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
         return numbers | (monitor.numbers(names, self.measured(found)) if names else {})
 
-    def glance(self, watch: Watch, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """What a watch asks for, each (M,): accuracies without losses, or else everything."""
-        if {name for name, _ in watch.thresholds} <= {"train_accuracy", "test_accuracy"}:
-            return self.measure((), losses=False)
-        return self.measure(names)
-
     def losses(self, params: monitor.Numbers) -> NDArray[np.float64]:
         """The training loss (M,) that other params would have."""
         moved = {name: torch.from_numpy(value).to(self.params[name]) for name, value in params.items()}
@@ -191,26 +188,16 @@ class State:
             outputs=lambda: self._over_table("__call__"),
             activations=lambda: self._over_table("activations"),
             preactivations=lambda: self._over_table("hidden"),
-            halfway=self._halfway,
         )
-
-    def _halfway(self, points: NDArray[Any]) -> NDArray[Any]:
-        like = next(iter(self.params.values()))
-        with torch.no_grad():
-            return self._part("halfway")(self.params, torch.from_numpy(points).to(like)).cpu().numpy()
 
     def _over_table(self, name: str) -> NDArray[Any]:
         """What a part of the model gives for every row of the table, (M, rows, ...)."""
-        function = self._part(name)
-        with torch.no_grad():
-            blocks = [function(self.params, inputs).cpu() for _, inputs in self.data.blocks(self._at_once())]
-            return torch.cat(blocks, 1).numpy()
-
-    def _part(self, name: str) -> Callable[[Params, Tensor], Tensor]:
         model = self.runs[0].model
         if (function := optional(model, name)) is None:
             raise ValueError(f"{type(model).__name__} has no {name}, which something measured or kept asks for")
-        return function
+        with torch.no_grad():
+            blocks = [function(self.params, inputs).cpu() for _, inputs in self.data.blocks(self._at_once())]
+            return torch.cat(blocks, 1).numpy()
 
     def keep(self, positions: Sequence[int]) -> None:
         """Go on with these members only."""
@@ -220,17 +207,6 @@ class State:
         self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
         self.data = self.data.keep(positions)
         self.batches, self.count, self.mask_keys, self.replays = None, None, None, {}
-
-
-@contextlib.contextmanager
-def _single_precision() -> Iterator[None]:
-    """Draw as single-precision numbers, whatever whoever imports this has made PyTorch's default."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def wants_graph(state: State) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import itertools
 import logging
 import multiprocessing
 import os
@@ -54,9 +53,9 @@ class Processes(ThreadPoolExecutor):
 
     def __init__(self, count: int, gpus: int | None = None) -> None:
         super().__init__(count)
-        self.pools: dict[int, ProcessPoolExecutor] = {}  # of each thread
-        self.numbers: dict[int, int] = {}  # and which GPU is its, for all its processes, one after the other
-        self.next, self.gpus = itertools.count(), gpus or count
+        self.gpus = gpus or count
+        self.pools: dict[int, ProcessPoolExecutor] = {}  # by number, which says whose GPU is whose
+        self.free = list(range(count))
         self.ending = False
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
@@ -64,26 +63,25 @@ class Processes(ThreadPoolExecutor):
         return super().submit(self._in_process, function, *arguments, **options)
 
     def _in_process(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        mine = threading.get_ident()
-        if mine not in self.numbers:
-            self.numbers[mine] = next(self.next) % self.gpus
-        told = ""
-        for _ in range(TRIES):
-            if mine not in self.pools:
-                context = multiprocessing.get_context("spawn")
-                self.pools[mine] = ProcessPoolExecutor(1, context, begin_worker, (self.numbers[mine],))
-            try:
-                return self.pools[mine].submit(function, *arguments, **options).result()
-            except BrokenProcessPool:
-                self.pools.pop(mine).shutdown()
+        number, told = self.free.pop(0), ""
+        try:
+            for _ in range(TRIES):
+                if number not in self.pools:
+                    context = multiprocessing.get_context("spawn")
+                    self.pools[number] = ProcessPoolExecutor(1, context, begin_worker, (number % self.gpus,))
+                try:
+                    return self.pools[number].submit(function, *arguments, **options).result()
+                except RuntimeError as error:
+                    if lost(error):
+                        told = f", last of {error}".splitlines()[0]
+                    elif not isinstance(error, BrokenProcessPool):
+                        raise
+                self.pools.pop(number).shutdown()  # the next process goes on from the checkpoint
                 if self.ending:
                     break
-            except RuntimeError as error:
-                if not lost(error):
-                    raise
-                self.pools.pop(mine).shutdown()  # the next process goes on from the checkpoint
-                told = f", last of {error}".splitlines()[0]
-        raise ChildProcessError(f"its process died {TRIES} times{told}")
+            raise ChildProcessError(f"its process died {TRIES} times{told}")
+        finally:
+            self.free.append(number)
 
     def terminate(self) -> None:
         """Have the processes write a checkpoint and end."""

@@ -28,7 +28,8 @@ def _embedding_ipr(now: Measured) -> Numbers:
 
 def _activation_share(now: Measured) -> Numbers:
     """One member at a time: all units of one over the table are large enough."""
-    maps = now.activation_maps()  # (M, hidden, p, p)
+    table = np.moveaxis(now.activations(), -1, 1)
+    maps = table.reshape(*table.shape[:2], now.task.p, now.task.p)  # (M, hidden, p, p)
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook import measures
+from grokbook.lazy import torch
 from grokbook.tasks import group_table
 from grokbook.train.monitor import Measured, Numbers, register
 
@@ -25,8 +26,10 @@ def map_points(embedding: NDArray[Any]) -> NDArray[np.float64]:
 
 def _decoder_map(now: Measured) -> Numbers:
     """Which answer a decoder gives to two symbols with each point of a square halfway between them."""
-    answers = now.halfway(map_points(now.params["W_E"])).argmax(-1)
-    return {"decoder_map": answers.reshape(-1, MAP_SIDE, MAP_SIDE)}
+    params = {name: torch.from_numpy(value) for name, value in now.params.items()}
+    points = torch.from_numpy(map_points(now.params["W_E"])).to(params["W_E"])
+    answers = now.model.halfway(params, points).argmax(-1)
+    return {"decoder_map": answers.numpy().reshape(-1, MAP_SIDE, MAP_SIDE)}
 
 
 register(
