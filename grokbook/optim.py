@@ -129,12 +129,9 @@ class Stepper:
         self.recipes = list(recipes)
         self.does = kinds.pop()
         self.shapes = {name: tuple(value.shape[1:]) for name, value in params.items()}
-        self.begins, size = {}, 0
-        for name, shape in self.shapes.items():
-            self.begins[name] = size
-            size += -(-prod(shape) // LINE) * LINE
+        self.sizes = [-(-prod(shape) // LINE) * LINE for shape in self.shapes.values()]  # in a row of a table
         like = next(iter(params.values()))
-        self.tables = {"params": like.new_zeros(len(recipes), size)}
+        self.tables = {"params": like.new_zeros(len(recipes), sum(self.sizes))}
         for name, value in self.views("params").items():
             value.copy_(params[name])
         self.tables |= {slot: torch.zeros_like(self.tables["params"]) for slot in self.slot_names()}
@@ -180,33 +177,31 @@ class Stepper:
         return {name: self.views(name) for name in self.tables if name != "params"}
 
     def _views_of(self, table: Tensor) -> Params:
-        found = {}
-        for name, shape in self.shapes.items():
-            begin = self.begins[name]
-            found[name] = table[:, begin : begin + prod(shape)].unflatten(1, shape) if shape else table[:, begin]
-        return found
+        parts = zip(self.shapes.items(), table.split(self.sizes, 1), strict=True)
+        return {
+            name: part[:, : prod(shape)].unflatten(1, shape) if shape else part[:, 0] for (name, shape), part in parts
+        }
 
     def _settle(self) -> None:
         """What follows from who is here. On the device once, for a step must not wait for the host."""
         self.params = self.views("params")
         self.gradient = torch.zeros_like(self.tables["params"])
-        ends = [*list(self.begins.values())[1:], self.gradient.shape[1]]
         self.padding = {
-            name: self.gradient.new_zeros(len(self.recipes), end - self.begins[name] - prod(shape))
-            for (name, shape), end in zip(self.shapes.items(), ends, strict=True)
+            name: self.gradient.new_zeros(len(self.recipes), size - prod(shape))
+            for (name, shape), size in zip(self.shapes.items(), self.sizes, strict=True)
         }
         self.own = [{name: settings(recipe, name) for name in self.shapes} for recipe in self.recipes]
-        self.settings = {setting: self._setting(setting, ends) for setting in SETTINGS}
+        self.settings = {setting: self._setting(setting) for setting in SETTINGS}
 
-    def _setting(self, setting: str, ends: Sequence[int]) -> Any:
+    def _setting(self, setting: str) -> Any:
         """A setting of all numbers: one, (M, 1) where members differ, (M, P) where their parameters do."""
         rows = [[one[setting] for one in member.values()] for member in self.own]
         if len({one for row in rows for one in row}) < 2:
             return rows[0][0] if rows else 0.0
         if all(len(set(row)) == 1 for row in rows):
             return self.gradient.new_tensor([row[:1] for row in rows])
-        sizes = torch.tensor([end - begin for begin, end in zip(self.begins.values(), ends, strict=True)])
-        return torch.tensor(rows, dtype=self.gradient.dtype).repeat_interleave(sizes, 1).to(self.gradient.device)
+        table = torch.tensor(rows, dtype=self.gradient.dtype).repeat_interleave(torch.tensor(self.sizes), 1)
+        return table.to(self.gradient.device)
 
     def gathered(self, gradients: Params) -> Tensor:
         """Gradients by name as one table (M, P), always in the same memory."""

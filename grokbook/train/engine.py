@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from grokbook.lazy import torch
 from grokbook.train import products, records, say
 from grokbook.train.contract import optional
-from grokbook.train.curves import Curves
-from grokbook.train.experiment import Experiment
-from grokbook.train.monitor import of_chapter
+from grokbook.train.experiment import Experiment, Watch
+from grokbook.train.monitor import kept, of_chapter
 from grokbook.train.state import State, wants_graph
 
 if TYPE_CHECKING:
@@ -33,23 +32,29 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 50.0
 REPORT_SECONDS = 1.0
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
-MEASURED = ("values", "kept", "kept_at", "stopped_at", "diverged", "reached")  # of ``Curves``, in a checkpoint
+# Of a training, in a checkpoint.
+SAVED = ("values", "kept", "stopped_at", "diverged", "reached", "streak", "evaluated", "resumed", "places")
 
 Report = Callable[[int, dict[str, float]], None]
 
 
 @dataclass
 class Training:
-    """One stack on its way: the state, what was measured, and where it stands."""
+    """One stack of M runs on its way: the state, what was measured, and where it stands."""
 
     experiment: Experiment
     state: State
-    curves: Curves
+    columns: dict[int, int]  # step of the schedule -> its place in a curve
+    places: list[dict[str, str]]  # device, machine and libraries of each process that took part
     streak: NDArray[np.int64]  # (M,) evaluations in a row at which the stop criterion held
+    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # curves (M, evaluations)
+    kept: dict[str, dict[tuple[int, int], NDArray[Any]]] = field(default_factory=dict)  # by member and snapshot
+    stopped_at: dict[int, int] = field(default_factory=dict)
+    diverged: dict[int, int] = field(default_factory=dict)
+    reached: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # (M,) what is watched
     evaluated: int = -1  # the last step that was measured
     seconds: float = 0.0  # spent before this process took over
     resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
-    places: list[dict[str, str]] = field(default_factory=list)  # device, machine and libraries of each that took part
 
     @classmethod
     def start(
@@ -58,47 +63,44 @@ class Training:
         """At step 0; ``library`` is that of its products so far, if there were any."""
         of_chapter(experiment.name)
         runs = experiment.runs
-        curves = Curves(experiment.schedule.steps(runs[0].steps), len(runs))
+        columns = {step: column for column, step in enumerate(experiment.schedule.steps(runs[0].steps).tolist())}
         state = State.start(runs, device, dtype)
         library = products.choose(state.gradients, device.type, experiment.precision, library)
-        return cls(experiment, state, curves, np.zeros(len(runs), np.int64), places=[_place(device, library)])
+        return cls(experiment, state, columns, [_place(device, library)], np.zeros(len(runs), np.int64))
 
     @property
-    def last(self) -> int:
-        """The step at which every member ends."""
-        return self.experiment.runs[0].steps
+    def watch(self) -> Watch | None:
+        """What is watched for at this step."""
+        watch = self.experiment.watch
+        return watch if watch and self.state.step % watch.every == 0 else None
 
     def due(self) -> bool:
         """Whether something is to be measured or kept before the next step."""
         step = self.state.step
-        watch = self.experiment.watch
-        watched = watch is not None and step % watch.every == 0
-        return step != self.evaluated and (watched or step in self.experiment.snapshots or step in self.curves.due)
+        return step != self.evaluated and bool(self.watch or step in self.experiment.snapshots or step in self.columns)
 
     def evaluate(self) -> dict[str, float]:
         """Measure, keep snapshots, let members leave; the mean of losses and accuracies, for a progress line."""
-        state, curves, experiment = self.state, self.curves, self.experiment
+        state, experiment, watch = self.state, self.experiment, self.watch
         everyone = self.training()
         self.evaluated = state.step
         if state.step in experiment.snapshots:
-            curves.snapshot(state, everyone, experiment.snapshots.index(state.step), experiment.keep)
-        watch = experiment.watch if experiment.watch and state.step % experiment.watch.every == 0 else None
-        if state.step not in curves.due and watch is None:
+            self._keep(state.step, everyone)
+        if state.step not in self.columns and watch is None:
             return {}
-        done = np.full(len(state.members), state.step == self.last)
-        if state.step in curves.due:
+        done = np.full(len(state.members), state.step == experiment.runs[0].steps)
+        if state.step in self.columns:
             numbers = state.measure(experiment.measures)
-            curves.write(state, numbers, everyone)
-            done |= self._done(numbers, everyone)
+            done |= self._noted(numbers, everyone)
         elif watch:
             more = not {name for name, _ in watch.thresholds} <= {"train_accuracy", "test_accuracy"}
             numbers = state.measure(experiment.measures if more else (), losses=more)
         if watch:
-            done |= curves.watch(state, numbers, watch) & watch.leave
+            done |= self._arrived(numbers, watch) & watch.leave
         if leaving := [i for i in everyone if done[i]]:
             if -1 in experiment.snapshots:
-                curves.snapshot(state, leaving, experiment.snapshots.index(-1), experiment.keep)
-            curves.stopped_at.update({state.members[i]: state.step for i in leaving})
+                self._keep(-1, leaving)
+            self.stopped_at.update({state.members[i]: state.step for i in leaving})
             # A stack of another size is captured anew, which takes as long as many steps: not for every member.
             if not wants_graph(state) or 4 * len(self.training()) <= 3 * len(state.members):
                 self.drop()
@@ -106,22 +108,42 @@ class Training:
 
     def training(self) -> list[int]:
         """Positions of the members that have not left; others may still take steps."""
-        return [i for i, member in enumerate(self.state.members) if member not in self.curves.stopped_at]
+        return [i for i, member in enumerate(self.state.members) if member not in self.stopped_at]
 
     def drop(self) -> None:
         """Go on without the members that have left."""
         if len(staying := self.training()) < len(self.state.members):
             self.state.keep(staying)
 
-    def _done(self, numbers: dict[str, NDArray[np.float64]], everyone: list[int]) -> NDArray[np.bool_]:
-        """Who, (M,), met the stop criterion or has a loss that is no longer finite."""
+    def _noted(self, numbers: dict[str, NDArray[np.float64]], everyone: list[int]) -> NDArray[np.bool_]:
+        """Note ``numbers`` (each (M,)); who met the stop criterion or has a loss that is no longer finite, (M,)."""
+        here, column = np.array(self.state.members), self.columns[self.state.step]
+        for name, value in numbers.items():
+            shape = len(self.experiment.runs), len(self.columns)
+            self.values.setdefault(name, np.full(shape, np.nan))[here[everyone], column] = value[everyone]
         lost = ~np.isfinite(numbers["train_loss"])
-        self.curves.diverged.update({self.state.members[i]: self.state.step for i in everyone if lost[i]})
+        self.diverged.update({self.state.members[i]: self.state.step for i in everyone if lost[i]})
         if (stop := self.experiment.stop) is None:
             return lost
-        here = np.array(self.state.members)
         self.streak[here] = np.where(numbers[stop.measure] >= stop.threshold, self.streak[here] + 1, 0)
         return lost | (self.streak[here] >= stop.evaluations)
+
+    def _arrived(self, numbers: dict[str, NDArray[np.float64]], watch: Watch) -> NDArray[np.bool_]:
+        """Note who has reached which threshold by now; who has reached all, (M,)."""
+        here, arrived = np.array(self.state.members), np.ones(len(self.state.members), bool)
+        for name, threshold in watch.thresholds:
+            table = self.reached.setdefault(name, np.full(len(self.experiment.runs), np.nan))
+            table[here[np.isnan(table[here]) & (numbers[name] >= threshold)]] = self.state.step
+            arrived &= np.isfinite(table[here])
+        return arrived
+
+    def _keep(self, snapshot: int, positions: list[int]) -> None:
+        """Keep arrays of some members."""
+        measured, number = self.state.measured(), self.experiment.snapshots.index(snapshot)
+        for name in self.experiment.keep:
+            values = kept(name, measured)
+            for i in positions:  # copied: the host may share them
+                self.kept.setdefault(name, {})[self.state.members[i], number] = np.array(values[i])
 
     def save(self, path: Path, seconds: float) -> None:
         """Write all that is needed to go on, whole or not at all."""
@@ -133,8 +155,7 @@ class Training:
             "hash": self.experiment.hash,
             **{name: getattr(state, name) for name in ("step", "members", "params")},
             "slots": state.optimizer.slots,
-            **{name: getattr(self.curves, name) for name in MEASURED},
-            **{name: getattr(self, name) for name in ("streak", "evaluated", "resumed", "places")},
+            **{name: getattr(self, name) for name in SAVED},
             "seconds": self.seconds + seconds,
         }
         content = tree_map_only(torch.Tensor, torch.Tensor.cpu, content)
@@ -168,11 +189,11 @@ class Training:
             for param, value in values.items():
                 tables[name][param].copy_(value)
         found = tree_map_only(torch.Tensor, torch.Tensor.numpy, found)
-        for name in MEASURED:
-            setattr(training.curves, name, found[name])
-        training.streak, training.evaluated = np.array(found["streak"]), found["evaluated"]
-        training.seconds, training.places = found["seconds"], [*found["places"], *training.places]
-        before, here = training.places[-2:]
+        before, here = found["places"][-1], training.places[0]
+        for name in SAVED:
+            setattr(training, name, found[name])
+        training.streak, training.seconds = np.array(found["streak"]), found["seconds"]
+        training.places = [*found["places"], here]
         changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
         if changes:
             say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
@@ -242,15 +263,14 @@ def train(
 
 def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
     """The labelled outcome."""
-    experiment, curves = training.experiment, training.curves
-    variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in curves.values.items()}
-    runs = range(len(experiment.runs))
-    variables["stopped_at"] = ("run", [curves.stopped_at[i] for i in runs])
-    for name, times in curves.reached.items():
+    experiment, runs = training.experiment, range(len(training.experiment.runs))
+    variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in training.values.items()}
+    variables["stopped_at"] = ("run", [training.stopped_at[i] for i in runs])
+    for name, times in training.reached.items():
         variables[f"reached_{name}"] = ("run", times)
-    variables["diverged_at"] = ("run", [float(curves.diverged.get(i, np.nan)) for i in runs])
+    variables["diverged_at"] = ("run", [float(training.diverged.get(i, np.nan)) for i in runs])
     count = len(experiment.snapshots)
-    for name, places in curves.kept.items():
+    for name, places in training.kept.items():
         shape = next(iter(places.values())).shape
         table = np.full((len(runs), count, *shape), np.nan, np.float32)
         for (member, number), value in places.items():
@@ -258,15 +278,16 @@ def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
         axes = _axes(experiment.runs[0].model, name, len(shape))
         variables[name] = (("run", "snapshot", *axes), table)
     if count:
-        at = [[float(curves.kept_at.get((i, number), np.nan)) for number in range(count)] for i in runs]
-        variables["snapshot_step"] = (("run", "snapshot"), at)
+        ends = np.array([training.stopped_at[i] for i in runs], float)[:, None]
+        taken = np.where(np.array(experiment.snapshots) < 0, ends, experiment.snapshots)
+        variables["snapshot_step"] = (("run", "snapshot"), np.where(taken <= ends, taken, np.nan))
     provenance = {
         **{key: ", ".join(dict.fromkeys(place[key] for place in training.places)) for key in training.places[0]},
         "wall_seconds": seconds,
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "resumed_at": f"[{', '.join(training.resumed)}]",
     }
-    return records.assemble(experiment, curves.steps, variables, provenance)
+    return records.assemble(experiment, np.array([*training.columns]), variables, provenance)
 
 
 def _axes(model: Any, name: str, count: int) -> list[str]:

@@ -241,13 +241,11 @@ def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
 def coordinates(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """One list per recipe field, a value per run; names are the fields', the optimizer's class is ``optimizer``."""
     rows = [_flat(run) for run in runs]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    missing: dict[bool, Any] = {True: "", False: float("nan")}
     columns = {}
-    for name in names:
-        is_text = any(isinstance(row.get(name), str) for row in rows)
+    for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        values = [missing[is_text] if value is None else value for value in values]
+        missing = "" if any(isinstance(value, str) for value in values) else float("nan")
+        values = [missing if value is None else value for value in values]
         columns[name] = [int(value) if isinstance(value, bool) else value for value in values]
     return columns
 

@@ -5,6 +5,7 @@ General ones are here; a chapter registers its own in its module ``measures``, w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -97,6 +98,26 @@ def numbers(names: Iterable[str], now: Measured) -> Numbers:
             raise ValueError(f"measures = {name!r}: there is no such one; choose among {', '.join(sorted(MEASURES))}")
         found.update(MEASURES[name](now))
     return found
+
+
+def kept(name: str, now: Measured) -> NDArray[Any]:
+    """The array called ``name`` in ``Experiment.keep``, (M, ...).
+
+    Raises:
+        ValueError: there is no such one.
+    """
+    if name in now.params:
+        return now.params[name]
+    if name in MEASURES:
+        (values,) = MEASURES[name](now).values()
+        return values
+    found = re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)
+    if not found:
+        allowed = f"a parameter ({', '.join(now.params)}), output[q], activation[i], preactivation[i] or a measure"
+        raise ValueError(f"keep = {name!r}: {allowed}")
+    table = getattr(now, found[1] + "s")()[..., int(found[2])]  # (M, rows)
+    side = round(table.shape[-1] ** 0.5)
+    return table.reshape(len(table), side, side)
 
 
 register(

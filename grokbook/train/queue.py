@@ -57,7 +57,7 @@ class Entry:
     def is_done(self, out: Path) -> bool:
         """Whether its record, or that of the full experiment, is among the committed ones or in a folder."""
         asked = (self.experiment,) if self.experiment.scale == "full" else (self.experiment, self.full)
-        return any(_heading(one, folder) for one in asked for folder in (None, out))
+        return any(_is_in(folder, one) for one in asked for folder in (records.ROOT / "results", out))
 
 
 def entries(path: Path | None = None) -> list[Entry]:
@@ -89,12 +89,8 @@ def _entry(given: dict[str, Any]) -> Entry:
     return Entry(experiment, known.make(), given["why"], given["priority"], minutes)
 
 
-def _heading(experiment: Experiment, folder: Path | None) -> dict[str, Any]:
-    """The attributes of an experiment's record in a folder; empty where there is none."""
-    try:
-        return records.belongs(experiment, records.stored_path(experiment, folder))
-    except (FileNotFoundError, LookupError, records.DamagedRecord):
-        return {}
+def _is_in(folder: Path, experiment: Experiment) -> bool:
+    return runner.status(experiment, whole=False, out=folder).state == "present"
 
 
 class Queue:
@@ -104,7 +100,7 @@ class Queue:
         self.out, self.device = out, device
         self.took: dict[str, tuple[float, float]] = {}  # minutes that a chapter's records took here, and were to take
         for one in found:
-            made = _heading(one.experiment, out)
+            made = records.heading(records.stored_path(one.experiment, out)) if _is_in(out, one.experiment) else {}
             if made.get("device") == device and (device == "cuda" or made["machine"] == records.processor()):
                 took, estimated = self.took.get(one.chapter, (0.0, 0.0))
                 self.took[one.chapter] = took + made["wall_seconds"] / 60, estimated + one.minutes(device)

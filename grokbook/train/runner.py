@@ -333,7 +333,7 @@ def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folde
 
 def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, device: str) -> list[str]:
     """Have an executor train shards; for each why its part is not in the folder in the end, empty where it is."""
-    todo = [shard for shard in shards if not _is_done(shard, folder)]
+    todo = [shard for shard in shards if not _is_there(shard, part_of(shard, folder))]
     futures = {shard.hash: executor.submit(train_shard, shard, str(part_of(shard, folder)), device) for shard in todo}
     client = getattr(executor, "_client", None)  # Dask's, which may leave undone what it asks its scheduler for
     try:
@@ -348,8 +348,9 @@ def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, d
 
 
 def _why_not(shard: Experiment, folder: Path, future: Future[str]) -> str:
+    part = part_of(shard, folder)
     # A worker may have finished a shard whose future was lost with the scheduler, and the other way round.
-    if _is_done(shard, folder):
+    if _is_there(shard, part):
         return ""
     try:
         future.result(timeout=0)
@@ -358,7 +359,7 @@ def _why_not(shard: Experiment, folder: Path, future: Future[str]) -> str:
         why = "the scheduler was lost"
     except Exception as error:
         why = f"{type(error).__name__}: {error}".splitlines()[0]
-    report = part_of(shard, folder).with_suffix(".error")
+    report = part.with_suffix(".error")
     return why + (f"\n    traceback: {report}" if report.exists() else "")
 
 
@@ -375,7 +376,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
     if shard.hash not in part.name:
         raise ValueError("this worker has another version of grokbook than whoever asked")
-    if _is_done(shard, part.parent):
+    if _is_there(shard, part):
         return path
     threads = torch.get_num_threads()
     settle(1)
@@ -403,10 +404,6 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     for leftover in (checkpoint, heartbeat, report):
         leftover.unlink(missing_ok=True)
     return path
-
-
-def _is_done(shard: Experiment, folder: Path) -> bool:
-    return _is_there(shard, part_of(shard, folder))
 
 
 def _is_there(experiment: Experiment, path: Path) -> bool:
