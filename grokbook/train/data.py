@@ -91,8 +91,8 @@ class Data:
 
     def batch(self, rows: Tensor, weights: Tensor) -> Batch:
         """Some rows of the table, (M, B) each with its weight."""
-        labels = self.labels.gather(1, rows)
-        return Batch(self.given(self.table[rows]), labels, weights, self.wanted(labels))
+        inputs, labels = self.given(self.table[rows]), self.labels.gather(1, rows)
+        return Batch(inputs, labels, weights, self.wanted(labels))
 
     def wanted(self, labels: Tensor) -> Tensor | None:
         """What the outputs of samples with ``labels`` (M, B) are to be, (M, B, outputs); None is one-hot vectors."""
