@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from grokbook.book import notebooks
 
 
 @pytest.fixture
@@ -121,3 +124,20 @@ def test_options_of_make_reach_the_command_line(checkout):
     assert told == "-m grokbook run gromov --scale quick --device cpu --fresh -p p=59 fractions=[0.1,0.2]\n"
     told = subprocess.run(["make", "book", "FRESH=0"], cwd=checkout, capture_output=True, text=True).stdout
     assert told == "-m grokbook book\n"
+
+
+def test_where_the_book_is_published_is_told_to_its_buttons_its_citation_and_colab(root, tmp_path):
+    for name in ("tools/address.py", "_config.yml", "CITATION.cff", "_assets/extra/404.html", "book/gromov.ipynb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        shutil.copy(root / name, tmp_path / name)
+    told = [sys.executable, "tools/address.py", "https://github.com/a/b", "https://a.github.io/b/"]
+    subprocess.run(told, cwd=tmp_path, check=True)
+    config = yaml.safe_load((tmp_path / "_config.yml").read_text())
+    assert config["repository"] == {"url": "https://github.com/a/b", "branch": "published"}
+    assert config["html"]["baseurl"] == "https://a.github.io/b/"
+    assert yaml.safe_load((tmp_path / "CITATION.cff").read_text())["url"] == "https://a.github.io/b/"
+    assert 'href="/b/"' in (tmp_path / "_assets" / "extra" / "404.html").read_text()
+    first = next(
+        cell for cell in notebooks.read(tmp_path / "book" / "gromov.ipynb")["cells"] if cell["cell_type"] == "code"
+    )
+    assert "--branch published https://github.com/a/b grokking-book" in "".join(first["source"])

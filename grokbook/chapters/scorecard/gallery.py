@@ -127,7 +127,7 @@ def gallery(card: Card) -> Html:
 
     folder = plotting.folder(card.chapter)
     found = shown(card, notebook(card.chapter))
-    found.sort(key=lambda one: [int(n) for n in re.findall(r"\d+", one["label"])] or [10_000])
+    found.sort(key=lambda one: ([int(n) for n in re.findall(r"\d+", one["label"])][:1] or [10_000], one["label"]))
     tiles = [tile(card, one, folder) for one in found]
     missing = [
         f'<a href="{card.chapter}.html#{one["place"]}">{escape(one["label"])}</a> {escape(one["caption"])}'

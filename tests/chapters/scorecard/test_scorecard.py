@@ -6,7 +6,9 @@ import json
 import re
 
 import pytest
+import yaml
 
+import grokbook
 from grokbook import fold, page, plotting
 from grokbook.chapters.scorecard import cards, gallery, tables
 from grokbook.chapters.scorecard.cards import Card
@@ -116,6 +118,9 @@ def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tm
 
 def test_the_book_is_cited_as_its_citation_file_says(root):
     assert "@software{grokbook" in gallery.bibtex(root).markup and "year = {20" in gallery.bibtex(root).markup
+    about = yaml.safe_load((root / "CITATION.cff").read_text())
+    assert about["version"] == grokbook.__version__
+    assert f"## {about['version']} ({about['date-released']})" in (root / "CHANGELOG.md").read_text()
 
 
 def test_every_committed_claim_has_a_place_on_its_page(root):
