@@ -52,7 +52,13 @@
     });
   });
 
-  // What a fold holds is reached by its address, and printed.
+  // Paper is white, whatever the screen is.
+  const root = document.documentElement;
+  let theme = root.dataset.theme;
+  window.addEventListener("beforeprint", function () { theme = root.dataset.theme; root.dataset.theme = "light"; });
+  window.addEventListener("afterprint", function () { root.dataset.theme = theme; });
+
+  // What a fold holds is reached by its address.
   function open() {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;

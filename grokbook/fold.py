@@ -76,7 +76,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
 def _parts(parts: Sequence[Part], verdict: Verdict) -> str:
     """What must hold and what we found, where it could be judged."""
     rows = [(one.part.criterion, one.ours, "holds" if one.holds else "fails") for one in verdict.findings]
-    return _table(("What must hold", "Here", ""), rows or [(part.criterion, "–", "–") for part in parts])
+    return _table(("What must hold", "Here", "Result"), rows or [(part.criterion, "–", "–") for part in parts])
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -109,6 +109,11 @@ def _count(held: Sequence[xr.Dataset]) -> str:
     seeds, many = [len(np.unique(record.seed.values)) for record in held], len(networks(held))
     few = f"{min(seeds)} to {max(seeds)}" if len(set(seeds)) > 1 else f"{seeds[0]}"
     return f" ({many:,} network{'s' * (many > 1)}, {few} seed{'s' * (max(seeds) > 1)})"
+
+
+def waiting(rows: str) -> str:
+    """Claims that stand below no figure, since theirs is not trained, folded."""
+    return rows and f"<details><summary>Claims whose figures are not trained yet</summary>{rows}</details>"
 
 
 def files(chapter: str, id: str) -> str:
@@ -152,7 +157,8 @@ def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
         rows.append([name, *cells, words.seconds(about["wall_seconds"]), f"{about['machine']}, {about['hash'][:8]}"])
     table = _table(("Record", "Size", "Networks", "Seeds", "Core time", "Made by"), rows)
     summary = "<summary>The records this page stands on</summary>"
-    return f'<details class="below">{summary}<div class="verdicts">{table}</div></details>'
+    box = f'<div class="verdicts" role="region" tabindex="0" aria-label="Records">{table}</div>'
+    return f'<details class="below">{summary}{box}</details>'
 
 
 def highlighted(source: str) -> str:

@@ -52,6 +52,7 @@ class Page(Mapping[str, xr.Dataset]):
         self._found: dict[str, xr.Dataset | NotTrained] = {}
         self._asked: list[str] = []  # names since the last figure
         self._shown: dict[str, dict[str, Any]] = {}  # figure id -> what the gallery says of it
+        self._told: set[str] = set()  # claims whose rows stand on the page
         self._facts: dict[str, str] = {}
         self._shell = _shell()
         if self._shell:
@@ -182,6 +183,7 @@ class Page(Mapping[str, xr.Dataset]):
 
     def rows(self, ids: Sequence[str]) -> str:
         """Claims as HTML rows: statement, paper, here, badge; parts, forecast and changes folded."""
+        self._told |= set(ids)
         return "".join(fold.claim_row(self, self._claim(id), *self.judge(id)) for id in ids)
 
     def _claim(self, id: str) -> Claim:
@@ -235,7 +237,8 @@ class Page(Mapping[str, xr.Dataset]):
             all_records=len(self.chapter.experiments),
         )
         self._keep(held)
-        display(HTML(fold.records(self, held)))
+        rest = [id for id in self.chapter.claims if id not in self._told]  # the scorecard leads to each
+        display(HTML(fold.waiting(self.rows(rest)) + fold.records(self, held)))
 
     def _keep(self, held: Mapping[str, xr.Dataset]) -> None:
         if not session.current().figures:

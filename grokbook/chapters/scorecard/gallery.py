@@ -49,7 +49,9 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                         "label": number[1] if number else "Beyond",
                         "caption": re.split(r"(?<=\w\.) ", PAPERS.sub("", caption))[0] or id.replace("_", " "),
                         "alt": about.get("image", {}).get("alt") or f"Frames of {card.name}, {id}, the last of them.",
-                        "place": about.get("figure", {}).get("name", f"made-{id}"),
+                        "place": about.get("figure", {})
+                        .get("name", f"made-{id}")
+                        .replace("_", "-"),  # as docutils writes it
                     }
                 )
     return found
@@ -116,6 +118,7 @@ def bibtex(root: Path = ROOT) -> Html:
         "version": about["version"],
         "year": about["date-released"].year,
     }
+    fields |= {name: about[name] for name in ("url",) if name in about}  # where it is published
     lines = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items())
     return Html(f'<div class="highlight"><pre>@software{{grokbook,\n{lines}}}</pre></div>')
 
