@@ -91,10 +91,7 @@ def maps(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
 
 @section.study
 def worths(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
-    """How much of the errors at the end a wrong worth of each symbol in each cell would account for.
-
-    Variable: ``share`` (run), of their variance over test pictures, by least squares on the indicators.
-    """
+    """What ``share`` (run) of the last errors' variance a wrong worth of each symbol in each cell would explain."""
     task, share = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0])), []
     places, labels = task.table()
     indicators = (places[..., None] == np.arange(s.symbols)).reshape(len(places), -1).astype(float)
