@@ -14,12 +14,10 @@ PHONE = 358  # pixels that a phone gives to the text's column
 LEAST = 9.0  # pixels of the smallest letters there
 
 
-def problems(figure: Figure) -> list[str]:
-    """Each as a line; empty for a figure that can be read."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    found = []
+def problems(canvas: FigureCanvasAgg) -> list[str]:
+    """Of a figure as it was drawn, each as a line; empty for one that can be read."""
+    figure, renderer = canvas.figure, canvas.get_renderer()
+    found, slack = [], figure.dpi / 50  # pixels
     scale = PHONE / (figure.get_figwidth() * 72)
     shown = [one for one in figure.findobj(Text) if one.get_visible() and one.get_text().strip() and one.figure]
     boxes = [(one, one.get_window_extent(renderer)) for one in shown]
@@ -34,7 +32,7 @@ def problems(figure: Figure) -> list[str]:
         for other, second in boxes[i + 1 :]:
             across = min(box.x1, second.x1) - max(box.x0, second.x0)
             down = min(box.y1, second.y1) - max(box.y0, second.y0)
-            if across > 2 and down > 2:
+            if across > slack and down > slack:
                 found.append(f'"{one.get_text()}" and "{other.get_text()}" overlap')
     for ax in figure.axes:
         if not ax.axison or hasattr(ax, "_colorbar"):

@@ -145,21 +145,24 @@ class Page(Mapping[str, xr.Dataset]):
         Raises:
             LookupError: no such claim.
         """
-        from IPython.display import HTML, display
+        from IPython.display import HTML, Image, display
 
         asked, self._asked = self._asked, []
         alone = hasattr(figure, "savefig")
-        for problem in lint.problems(figure) if alone else ():
-            print(f"{self.chapter.name}, {id}: {problem}", file=sys.stderr)  # a build repeats it in the terminal
+        if alone:
+            canvas = plotting.drawn(figure)
+            picture = plotting.palette(canvas)
+            for problem in lint.problems(canvas):
+                print(f"{self.chapter.name}, {id}: {problem}", file=sys.stderr)  # a build repeats it in the terminal
         if session.current().figures:  # a reader's own execution does not overwrite the committed plots
             place = plotting.folder(self.chapter.name)
             if alone:
-                plotting.save(figure, self.chapter.name, id)
+                plotting.save(figure, self.chapter.name, id, picture)
             else:
                 records.write_whole(place / f"{id}.png", figure.poster)
             if numbers := drawn.table({"": figure} if alone else figure.figures):
                 records.write_whole(place / f"{id}.csv", numbers)
-        display(figure)
+        display(Image(picture, retina=True) if alone else figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""
         behind = [
             one for one in dict.fromkeys(n for name in asked for n in self.chapter.needed_by(name)) if one in self

@@ -18,6 +18,8 @@ import seaborn
 import xarray as xr
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
@@ -345,16 +347,30 @@ def folder(chapter: str) -> Path:
     return Path(session.current().figures or ROOT / "figures") / chapter
 
 
-def save(figure: Figure, chapter: str, name: str) -> None:
+def drawn(figure: Figure, *, dpi: int = 200) -> FigureCanvasAgg:
+    """A figure drawn on pixels, once for its PNG and for who looks where things lie; it keeps the resolution."""
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    with matplotlib.rc_context(RC):
+        canvas.draw()
+    return canvas
+
+
+def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) -> None:
     """Write a figure as figures/<chapter>/<name>.png and .svg; the same figure gives the same bytes.
+
+    Args:
+        picture: the PNG, where it has been drawn already.
 
     Raises:
         OSError: the folder cannot be written to; no half-written file is left.
     """
     buffer = io.BytesIO()
+    figure.set_dpi(200)  # of what is drawn as pixels inside the SVG
     with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
-        figure.savefig(buffer, format="svg", dpi=200, facecolor="white", metadata={"Date": None, "Creator": None})
-    write_whole(folder(chapter) / f"{name}.png", png(figure, dpi=200, colors=256))
+        # not savefig, which draws everything twice
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    write_whole(folder(chapter) / f"{name}.png", picture or png(figure, dpi=200, colors=256))
     write_whole(folder(chapter) / f"{name}.svg", lean(buffer.getvalue()))
 
 
@@ -369,12 +385,15 @@ def lean(svg: bytes) -> bytes:
 
 def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:
     """A figure as a small PNG with a palette of so many colours."""
+    return palette(drawn(figure, dpi=dpi), colors)
+
+
+def palette(canvas: FigureCanvasAgg, colors: int = 256) -> bytes:
+    """What was drawn as a PNG with a palette of so many colours."""
     from PIL import Image
 
-    buffer, small = io.BytesIO(), io.BytesIO()
-    with matplotlib.rc_context(RC):
-        figure.savefig(buffer, format="png", dpi=dpi, facecolor="white")
-    Image.open(buffer).convert("RGB").quantize(colors).save(small, format="png", optimize=True)
+    small = io.BytesIO()
+    Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).quantize(colors).save(small, format="png", optimize=True)
     return small.getvalue()
 
 

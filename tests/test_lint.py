@@ -21,7 +21,7 @@ def figure():
 def test_a_named_and_legible_figure_passes(figure):
     made, ax = figure
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    assert lint.problems(made) == []
+    assert lint.problems(plotting.drawn(made)) == []
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_a_named_and_legible_figure_passes(figure):
 def test_what_a_reader_would_trip_over_is_told(figure, spoil, words):
     made, ax = figure
     spoil(made, ax)
-    assert any(words in problem for problem in lint.problems(made))
+    assert any(words in problem for problem in lint.problems(plotting.drawn(made)))
