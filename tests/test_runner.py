@@ -89,15 +89,21 @@ def test_blocks_and_processes_do_not_change_the_numbers():
         assert again.seed.values.tolist() == [0, 1, 2]
 
 
-def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
-    started = []
+@pytest.fixture
+def started(monkeypatch):
+    """How many processes were asked for, each time; threads stand in for them."""
+    counts = []
 
-    class Noted(workers.Processes):
+    class Threads(ThreadPoolExecutor):
         def __init__(self, count, gpus=None):
-            started.append(count)
-            super().__init__(count, gpus)
+            counts.append(count)
+            super().__init__(1)
 
-    monkeypatch.setattr(runner, "Processes", Noted)
+    monkeypatch.setattr(runner, "Processes", Threads)
+    return counts
+
+
+def test_what_trains_sooner_than_a_process_starts_is_trained_here(started, monkeypatch):
     monkeypatch.setattr(runner, "plan", lambda experiment, device, workers: ("cpu", 1, 2))
     runner.train(tiny("test/small"))
     assert started == []
@@ -106,7 +112,7 @@ def test_what_trains_sooner_than_a_process_starts_is_trained_here(monkeypatch):
     assert started == [2]
 
 
-def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path, handed):
+def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path, handed, started):
     """Chapters are executed side by side; two trainings at once would share cores, or a GPU's memory."""
     lock = tmp_path / "turn"
     lock.touch()
@@ -116,9 +122,10 @@ def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path
         small = runner.train(tiny("test/small"), workers=1)  # one core: needs no turn
         waiting = pool.submit(runner.train, tiny("test/large"), workers=2, block=1)
         with pytest.raises(TimeoutError):
-            waiting.result(2)
+            waiting.result(0.5)
         fcntl.flock(other, fcntl.LOCK_UN)
         np.testing.assert_allclose(waiting.result().train_loss, small.train_loss, rtol=1e-6)
+    assert started == [2]
 
 
 def poisoned(poison):
@@ -291,7 +298,7 @@ def long():
 
 
 def test_no_number_changes_under_attack():
-    command = [sys.executable, "-m", "tests.faults", "--seconds", "15"]
+    command = [sys.executable, "-m", "tests.faults", "--seconds", "9"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
     assert done.returncode == 0 and done.stdout.count(" 0 numbers changed") == 5, done.stdout + done.stderr
 
@@ -418,15 +425,10 @@ def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkey
 
 def test_every_worker_has_a_gpu_of_its_own_and_none_that_is_not_there(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    with workers.Processes(4, 2) as pool:
-        seen = [pool.submit(_visible, 1.0) for _ in range(4)]
-        assert sorted(one.result(60) for one in seen) == ["0", "0", "1", "1"]
-
-
-def _visible(seconds):
-    """Which GPUs this process may see; slow enough that every worker gets one call."""
-    time.sleep(seconds)
-    return os.environ["CUDA_VISIBLE_DEVICES"]
+    slow = "sleep 1; echo $CUDA_VISIBLE_DEVICES"  # enough that every worker gets one call
+    with workers.Processes(3, 2) as pool:
+        seen = [pool.submit(subprocess.getoutput, slow) for _ in range(3)]
+        assert sorted(one.result(60) for one in seen) == ["0", "0", "1"]
 
 
 def test_the_default_precision_of_whoever_asks_changes_no_number():

@@ -1,5 +1,6 @@
 """What the page across the papers asks of measures: against curves whose answers are known, and against noise."""
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,12 +58,15 @@ def test_a_measure_that_knows_the_time_to_come_foretells_it():
     assert float(found.later.sel(measure="IPR", value="high")) < -0.9
 
 
+@cache
+def of_noise(seed):
+    """What a family answers whose every measure is noise."""
+    return answers.answers(made(lambda done, draw: draw.normal(0.5, 0.01, (RUNS, len(STEPS))), seed=seed))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_reproduces_no_claim_of_a_paper_and_no_measure_of_it_is_reliable(seed):
-    def noise(done, draw):
-        return draw.normal(0.5, 0.01, (RUNS, len(STEPS)))
-
-    studies = [answers.answers(made(noise, seed=seed + k)) for k in range(5)]
+    studies = [of_noise(seed + k) for k in range(5)]
     records = dict(zip(answers.ALL, studies, strict=True))
     for id in ("own-rqi", "own-ipr", "own-med", "ahead", "norm-knows", "sharp", "med-beyond"):
         assert CHAPTER.claims[id].judge(records).outcome != "reproduced", id
