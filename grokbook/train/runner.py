@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -32,6 +34,7 @@ from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed,
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
 LARGEST_BLOCK = 12  # on a CPU; larger stacks gained nothing for the smallest nets, and leave a core idle at the end
+SMALL = 10**6  # numbers of a weight that may be made only to be counted
 COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
 COPIES_OF_WEIGHTS = 6  # the weights, their gradient, two moments, and what is drawn and stacked at the start
 USED_OF_GPU = 0.5  # of its free memory, by an estimate that may be too small
@@ -182,10 +185,17 @@ def _samples(run: Run) -> int:
 
 @functools.cache
 def _weights(model: Model) -> int:
-    """Of one member, counted without making them."""
+    """Of one member, counted without making large ones; arithmetic without memory imports 800 modules, for a second."""
     from grokbook.lazy import torch
 
-    with torch.device("meta"):
+    class Small(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
+            makes = function in (torch.randn, torch.rand, torch.empty, torch.zeros, torch.ones)
+            if makes and math.prod(args if isinstance(args[0], int) else args[0]) > SMALL:
+                options = {**(options or {}), "device": "meta"}
+            return function(*args, **(options or {}))
+
+    with Small():
         return sum(value.numel() for value in model.init(torch.Generator()).values())
 
 
