@@ -85,7 +85,7 @@ def cluster(tmp_path):
     made.stop()
 
 
-def long(members=2):
+def long(members=4):
     """Some seconds of training a shard."""
     return tiny("test/long", steps=6000, seeds=members, width=16)
 
@@ -140,8 +140,8 @@ def test_a_worker_killed_in_mid_shard_costs_that_shard_only(cluster):
     cluster.workers[0].send_signal(signal.SIGKILL)
     parts = files("nc")
     told, errors = asked.communicate(timeout=300)
-    assert told.split() == ["2"], errors
-    assert len(parts) < 2
+    assert told.split() == ["4"], errors
+    assert len(parts) < 4
     assert_same_as_here(records.load(records.cached_path(long())), long())
 
 
@@ -156,7 +156,7 @@ def test_a_lost_scheduler_is_said_and_the_same_command_finishes_the_rest(cluster
     assert asked.returncode != 0 and "the scheduler was lost" in errors
     assert errors.count("Traceback") == 1, "that of the script, for it does not catch what failed"
     done = files("nc")
-    assert len(done) == 1
+    assert 1 <= len(done) < 4
     ages = {path: path.stat().st_mtime_ns for path in (records.cache_folder() / "test/long").glob("part-*.nc")}
 
     cluster.scheduler()
@@ -166,7 +166,7 @@ def test_a_lost_scheduler_is_said_and_the_same_command_finishes_the_rest(cluster
         for path, age in ages.items():
             assert not path.exists() or path.stat().st_mtime_ns == age, "a shard that was done is trained again"
         time.sleep(0.05)
-    assert again.communicate()[0].split() == ["2"]
+    assert again.communicate()[0].split() == ["4"]
     assert_same_as_here(records.load(records.cached_path(long())), long())
 
 

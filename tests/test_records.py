@@ -46,6 +46,18 @@ def test_a_saved_record_reads_back_as_it_was(record, saved):
     assert read.attrs["hash"] == TINY.hash and read.label.values.tolist() == ["GD"] * 3
 
 
+def test_a_record_is_read_as_xarray_reads_it(record, tmp_path):
+    path = tmp_path / "record.nc"
+    clash = {"words": ("side", ["a", "bc"]), "side": ("run", [True, False, True])}  # as Liu's coordinate "dimension"
+    records.save(record.assign(clash).set_coords("side"), path)
+    read = records.load(path)
+    with xr.open_dataset(path, engine="h5netcdf") as asked:
+        xr.testing.assert_identical(read, asked.load())
+        assert {name: one.dtype for name, one in read.variables.items()} == {
+            n: v.dtype for n, v in asked.variables.items()
+        }
+
+
 def test_saving_twice_gives_the_same_bytes(record, tmp_path):
     for name in ("one.nc", "two.nc"):
         records.save(record, tmp_path / name)
