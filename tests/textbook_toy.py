@@ -74,7 +74,7 @@ def plain_training(run, steps, dtype=torch.float64):
         kind(embeddings, lr=group.lr, weight_decay=group.weight_decay, eps=run.optimizer.eps),
         kind(rest, lr=run.optimizer.lr, weight_decay=run.optimizer.weight_decay, eps=run.optimizer.eps),
     ]
-    samples, labels = torch.from_numpy(run.task.samples), torch.from_numpy(run.task.table()[1])
+    samples, labels = torch.tensor(run.task.samples), torch.tensor(run.task.table()[1])
     targets = run.task.targets(run.seed)
     targets = None if targets is None else torch.from_numpy(targets).to(dtype)
     rows = np.flatnonzero(run.task.in_train(run.seed))

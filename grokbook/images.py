@@ -12,8 +12,6 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-import grokbook
-
 Source = Literal["digits", "mnist"]
 Images = tuple[NDArray[Any], NDArray[Any]]  # pixels and digits
 
@@ -75,7 +73,7 @@ class ImageTask:
 @lru_cache(maxsize=1)
 def digits() -> tuple[Images, Images]:
     """Training and test images of the bundled digits, pixels from 0 to 16, mixed once and for all."""
-    with gzip.open(Path(grokbook.__file__).parent / "data" / "digits.csv.gz") as file:
+    with gzip.open(Path(__file__).parent / "data" / "digits.csv.gz") as file:
         rows = np.loadtxt(file, delimiter=",")
     rows = rows[np.random.RandomState(0).permutation(len(rows))]
     x, y, count = rows[:, :-1], rows[:, -1], len(rows) - DIGITS_HELD_OUT
