@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,3 +39,18 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             monkeypatch.setenv(name, value)
 
     return change
+
+
+@pytest.fixture
+def once_training() -> Callable[[Path, int], None]:
+    """A function that has a signal sent to this process as soon as a training in a folder tells of its progress."""
+
+    def send(parts: Path, signal: int) -> None:
+        def wait() -> None:
+            while not list(parts.glob("*.progress")):
+                time.sleep(0.02)
+            os.kill(os.getpid(), signal)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    return send

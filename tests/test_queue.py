@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -92,18 +90,12 @@ def test_an_estimate_follows_what_the_chapter_took_here(tmp_path):
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path):
+def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path, once_training):
     runs = [experiment(steps=steps).runs[0] for steps in (4_000, 4_001)]  # two stacks
     one = dataclasses.replace(experiment(), runs=tuple(runs))
     todo = [Entry(one, one, "", 1), entry("test/next", 2)]
     parts = tmp_path / ".parts/test/one"
-
-    def interrupt():
-        while not list(parts.glob("*.progress")):
-            time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=interrupt, daemon=True).start()
+    once_training(parts, signal.SIGTERM)
     assert Queue(todo, tmp_path, "cpu").run(cores=cores) == 0
     assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
     assert Queue(todo, tmp_path, "cpu").run(cores=cores) == 2

@@ -389,15 +389,9 @@ def test_a_damaged_cached_record_is_trained_again_in_its_place(capsys):
     assert f"{path}: not a readable" in capsys.readouterr().err and runner.status(tiny()).state == "present"
 
 
-def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_path):
+def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_path, once_training):
     parts = tmp_path / ".parts/test/tiny"
-
-    def interrupt():
-        while not list(parts.glob("*.progress")):
-            time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt, daemon=True).start()
+    once_training(parts, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         runner.train(tiny(steps=10_000_000), workers=1, out=tmp_path)
     assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
