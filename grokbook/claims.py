@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook.measures.common import unmeasured
 from grokbook.words import number
 
 OUTCOMES = ("reproduced", "partly", "not reproduced", "undecided", "not tested")
@@ -145,7 +146,8 @@ class Part:
             KeyError: a record is missing.
         """
         found = [records[name] for name in self.needs]
-        seeds = np.atleast_1d(np.asarray(self.measure(*found), float)).ravel()
+        with unmeasured():
+            seeds = np.atleast_1d(np.asarray(self.measure(*found), float)).ravel()
         known = seeds[~np.isnan(seeds)]
         value = float(np.median(known)) if len(known) else float("nan")
         sizes = smallest(record.attrs.get("size", "full") for record in found)

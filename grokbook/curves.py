@@ -5,7 +5,6 @@ A run that never reaches a threshold has the time infinity, which sorts and comp
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import measures
+from grokbook.measures.common import unmeasured
 
 LEARNT = 0.99  # the accuracy at which a set counts as learnt, where a paper names none
 
@@ -96,8 +96,7 @@ def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) 
 
 def median(values: ArrayLike, axis: int | None = None) -> Array:
     """The median of what was measured; infinity ("never") counts as larger than any number."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice")  # nothing was measured: nan
+    with unmeasured():
         return np.asarray(np.nanmedian(np.asarray(values, float), axis=axis))
 
 

@@ -25,6 +25,7 @@ import xarray as xr
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
 from grokbook.claims import Claim, Verdict, smallest, tally
+from grokbook.measures.common import unmeasured
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
@@ -102,7 +103,8 @@ class Page(Mapping[str, xr.Dataset]):
         own = {"s": self.settings} if "s" in inspect.signature(compute).parameters else {}
         self._asked = asked
         try:
-            study = compute(**given, **own)
+            with unmeasured():
+                study = compute(**given, **own)
         except ValueError as error:
             raise NotTrained(name, str(error)) from None
         sizes = [data.attrs.get("size", "full") for data in (*given.values(), study)]

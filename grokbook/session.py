@@ -17,7 +17,7 @@ class Session:
     """How this process trains and shows.
 
     Args:
-        scale: ``"paper"`` or ``"quick"``.
+        scale: ``"full"`` or ``"quick"``.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         fresh: whether stored records are ignored.
         figures: the folder that stands for figures/; a chapter saves into <it>/<chapter>/. Empty: nothing is saved.
@@ -28,7 +28,7 @@ class Session:
         scheduler: address of a Dask scheduler whose workers train.
     """
 
-    scale: str = "paper"
+    scale: str = "full"
     device: str = "auto"
     fresh: bool = False
     figures: str = ""

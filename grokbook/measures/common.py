@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,3 +23,11 @@ def ratio(numerator, denominator):
     """numerator / denominator, nan where the denominator is zero, without a warning."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator == 0, np.nan, numerator / denominator)
+
+
+@contextlib.contextmanager
+def unmeasured() -> Iterator[None]:
+    """While it lasts, what nan ("not measured"), infinity ("never") and empty arrays give comes without a warning."""
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice|All-NaN|Degrees of freedom", RuntimeWarning)
+        yield

@@ -47,6 +47,15 @@ def small_book(tmp_path: Path, root: Path) -> Callable[..., Path]:
     return make
 
 
+# What readers may wait a minute for at quick scale, to see test accuracy rise, no test looks at.
+SHORT = {
+    "gromov": {"gd_steps": 600, "adamw_steps": 100},
+    "gu": {"steps": 150},
+    "liu": {"steps": 300, "transformer_steps": 100},
+    "resnet": {"epochs": 20},
+}
+
+
 class Site(NamedTuple):
     html: Path  # the folder that a web server would serve
     stage: Path  # the executed notebooks and what they are rendered with
@@ -64,7 +73,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Site]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROKBOOK_CACHE", str(cache))
         patch.chdir(root)
-        patch.setitem(chapters()["resnet"].quick, "epochs", 40)  # its late rise takes a minute: not of every test run
+        for chapter, fewer in SHORT.items():
+            for name, value in fewer.items():
+                patch.setitem(chapters()[chapter].quick, name, value)
         book.make_book(book.Settings(scale="quick", device="cpu", root=root, output=build))
         assert os.environ["GROKBOOK_CACHE"] == str(cache)
     yield Site(build / "html", build / "book" / "stage", build, cache)

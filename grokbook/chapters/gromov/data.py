@@ -27,7 +27,7 @@ section = Section("data")
 SHARES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-@section.experiment(quick={"gd_limit": 400, "adam_limit": 200}, smaller=[{"p": 53, "width": 256, "fractions": SHARES}])
+@section.experiment(quick={"gd_limit": 120, "adam_limit": 80}, smaller=[{"p": 53, "width": 256, "fractions": SHARES}])
 def data_fraction(s: Settings, *, gd_limit: Steps = 20_000, adam_limit: Steps = 3_000) -> Experiment:
     """Fig. 4a: when runs grok against how much they see, for six optimizers. A run ends when it has grokked."""
     runs: list[Run] = []
@@ -38,7 +38,7 @@ def data_fraction(s: Settings, *, gd_limit: Steps = 20_000, adam_limit: Steps = 
     return Experiment("gromov/data_fraction", tuple(runs), Schedule(log=100, every=10), stop=Stop())
 
 
-@section.experiment(quick={"gd_limit": 500, "adamw_limit": 150}, smaller=[{"seeds": 2}])
+@section.experiment(quick={"gd_limit": 150, "adamw_limit": 80}, smaller=[{"seeds": 2}])
 def width_scaling(
     s: Settings, *, train_fraction: Share = 0.5, gd_limit: Steps = 5_000, adamw_limit: Steps = 1_000
 ) -> Experiment:
@@ -52,7 +52,7 @@ def width_scaling(
     return Experiment("gromov/width_scaling", tuple(runs), Schedule(log=40), ("ipr", "phases"))
 
 
-@section.experiment(quick={"limit": 400}, smaller=[{"seeds": 2}])
+@section.experiment(quick={"limit": 120}, smaller=[{"seeds": 2}])
 def regularisers(s: Settings, *, train_fraction: Share = 0.6, limit: Steps = 20_000) -> Experiment:
     """Section 2's list at one fraction: each way of training on its own. A run ends when it has grokked."""
     task, known, quarter = ModularTask(s.p, "n + m", train_fraction), ways_to_train(s.p, s.width), max(1, limit // 4)
@@ -69,7 +69,7 @@ def regularisers(s: Settings, *, train_fraction: Share = 0.6, limit: Steps = 20_
     return Experiment("gromov/regularisers", tuple(runs), Schedule(log=100, every=20), stop=Stop())
 
 
-@section.experiment(quick={"moduli": (13,), "shares": (0.5, 0.8), "limit": 200})
+@section.experiment(quick={"moduli": (13,), "shares": (0.5, 0.8), "limit": 80})
 def critical_fraction(
     s: Settings, *, moduli: Widths = (23, 47, 97), shares: Shares = SHARES, limit: Steps = 3_000
 ) -> Experiment:
@@ -82,7 +82,7 @@ def critical_fraction(
     return Experiment("gromov/critical_fraction", tuple(runs), Schedule(log=100, every=10), stop=Stop())
 
 
-@section.experiment(quick={"limit": 200})
+@section.experiment(quick={"limit": 80})
 def cross_entropy(s: Settings, *, train_fraction: Share = 0.5, limit: Steps = 2_000) -> Experiment:
     """Section 5.1's "insensitive to the loss function": the network of Fig. 6 with cross-entropy, under AdamW."""
     task, model = ModularTask(s.p, "n + m", train_fraction), TwoLayerMLP(s.p, s.width, "standard")

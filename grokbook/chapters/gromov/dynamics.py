@@ -45,14 +45,14 @@ def _printed(name: str, s: Settings, how: Optimizer, steps: int, label: str, *me
     return Experiment(f"gromov/{name}", runs, Schedule(log=60, every=max(1, steps // 200)), measured, **more)
 
 
-@section.experiment(quick={"steps": 600})
+@section.experiment(quick={"steps": 200})
 def printed_scaling(s: Settings, *, steps: Steps = 2_000) -> Experiment:
     """Fig. 1 again in the scaling printed in the text, 2/N with unit variance; momentum gets there sooner."""
     optimizer = gradient_descent(2000, s.p, s.width, "mean_field", momentum=0.9)
     return _printed("printed_scaling", s, optimizer, steps, "GD + momentum, 2/N", *NORMS, "ipr", "phases")
 
 
-@section.experiment(quick={"steps": 600})
+@section.experiment(quick={"steps": 200})
 def printed_scaling_plain(s: Settings, *, steps: Steps = 20_000) -> Experiment:
     """Fig. 1 in the printed scaling under plain GD: the long delay; a run ends when it has grokked."""
     optimizer, stop = gradient_descent(3000, s.p, s.width, "mean_field"), Stop(evaluations=3)

@@ -31,7 +31,7 @@ READOUTS = ("one root, else zero", "one root, else random phases", "one root, el
 Array = NDArray[np.float64]
 
 
-@section.experiment(quick={"train_fraction": 0.6, "steps": 200})
+@section.experiment(quick={"train_fraction": 0.6, "steps": 80})
 def modular_functions(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 500) -> Experiment:
     """Figs 7, 8 and 9: three functions other than addition under AdamW."""
     model, tasks = TwoLayerMLP(s.p, s.width, "standard"), [ModularTask(s.p, f, train_fraction) for f in FUNCTIONS]
@@ -54,19 +54,19 @@ def _hard(
     return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // 100)), measures)
 
 
-@section.experiment(smaller=[{"seeds": 2}], quick={"steps": 200})
+@section.experiment(smaller=[{"seeds": 2}], quick={"steps": 80})
 def polynomials(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Fig. 10: the two functions that are hard or impossible to grok, and the first again with more data."""
     return _hard("polynomials", TwoLayerMLP(s.p, s.width, "standard"), ADAMW, s.seeds, steps, "ipr", more=True)
 
 
-@section.experiment(smaller=[{"seeds": 1}, {"p": 53, "width": 1_000}], quick={"width": 256, "steps": 200})
+@section.experiment(smaller=[{"seeds": 1}, {"p": 53, "width": 1_000}], quick={"width": 256, "steps": 80})
 def polynomials_wide(s: Settings, *, width: Width = 2_000, steps: Steps = 5_000) -> Experiment:
     """Fig. 10 with four times the width: does that reach the paper's 97 %?"""
     return _hard("polynomials_wide", TwoLayerMLP(s.p, width, "standard"), ADAMW, s.few, steps)
 
 
-@section.experiment(smaller=[{"p": 53, "width": 256}], quick={"steps": 200})
+@section.experiment(smaller=[{"p": 53, "width": 256}], quick={"steps": 80})
 def polynomials_without_decay(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Fig. 10 without weight decay."""
     return _hard("polynomials_without_decay", TwoLayerMLP(s.p, s.width, "standard"), ADAM, s.few, steps)

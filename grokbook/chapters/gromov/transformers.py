@@ -32,7 +32,7 @@ Measure = Callable[[xr.Dataset], NDArray[np.float64]]
 NETS: Nets = {LINEAR: (1, "linear", 0.5), SOFTMAX: (1, "softmax", 1.0), DEEP: (2, "softmax", 2.0)}
 
 
-@section.experiment(quick={"train_fraction": 0.7, "steps": 40})
+@section.experiment(quick={"train_fraction": 0.7, "steps": 20})
 def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Fig. 11: a one-layer transformer with mean squared error."""
     task, model = ModularTask(s.p, "n + m", train_fraction), Transformer(s.p, s.d_model)
@@ -58,20 +58,20 @@ def _attention(
     return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // points)))
 
 
-@section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 40})
+@section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 20})
 def attention_curves(s: Settings, *, many: Width = 32, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Fig. 12: learning curves of one layer of attention alone, linear and softmax, with enough heads."""
     nets = {name: NETS[name] for name in (LINEAR, SOFTMAX)}
     return _attention("attention_curves", nets, s, (many,), s.seeds, train_fraction, steps, points=100)
 
 
-@section.experiment(quick={"train_fraction": 0.7, "steps": 40})
+@section.experiment(quick={"train_fraction": 0.7, "steps": 20})
 def attention_heads(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
     """Fig. 13: nets of attention alone, the same number of parameters split among more or fewer heads."""
     return _attention("attention_heads", NETS, s, s.heads, s.few, train_fraction, steps)
 
 
-@section.experiment(quick={"train_fraction": 0.7, "steps": 40})
+@section.experiment(quick={"train_fraction": 0.7, "steps": 20})
 def attention_heads_light(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
     """Fig. 13 again where its weight decay of 2 hides what heads do: two layers with a decay of 1."""
     nets: Nets = {DEEP: (2, "softmax", 1.0)}

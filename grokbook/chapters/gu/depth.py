@@ -26,7 +26,7 @@ Modulus = Annotated[int, whole(3)]
 Array = NDArray[np.float64]
 FOUR = {"p": 31, "widths": (32, 64, 128, 256), "seeds": 1, "steps": 10_000}  # stand-ins of Figs 10 and 11
 TWO = {"p": 31, "widths": (32, 128)}  # and of Fig. 9
-QUICK = {"p": 31, "widths": (16, 32, 64, 128), "steps": 200}
+QUICK = {"p": 31, "widths": (16, 32, 64, 128), "steps": 30}
 
 
 @section.experiment(
@@ -48,7 +48,7 @@ def _widths(name: str, p: int, offset: int, widths: Widths, alpha: float, seeds:
 
 
 @section.experiment(
-    smaller=[{**TWO, "train_fraction": 0.7, "seeds": 3, "steps": 8_000}], quick={**TWO, "seeds": 1, "steps": 200}
+    smaller=[{**TWO, "train_fraction": 0.7, "seeds": 3, "steps": 8_000}], quick={**TWO, "seeds": 1, "steps": 30}
 )
 def width_apart(s: Settings, *, widths: Widths = (128, 256), seeds: Seeds = 5, steps: Steps = 60_000) -> Experiment:
     """Fig. 9, left: width where the operands share few tokens, k = 85 of 97."""
@@ -57,7 +57,7 @@ def width_apart(s: Settings, *, widths: Widths = (128, 256), seeds: Seeds = 5, s
 
 @section.experiment(
     smaller=[{"seeds": 1}, {**TWO, "train_fraction": 0.5, "seeds": 2, "steps": 10_000}],
-    quick={**TWO, "seeds": 1, "steps": 200},
+    quick={**TWO, "seeds": 1, "steps": 80},
 )
 def width_shared(
     s: Settings, *, p: Modulus = 47, widths: Widths = (64, 256), seeds: Seeds = 5, steps: Steps = 40_000

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 MODULI = (5, 10, 15, 20, 30)  # fewer than four symbols imply no parallelogram
 
 
-@section.experiment(quick={"moduli": (5,), "steps": 250})
+@section.experiment(quick={"moduli": (5,), "steps": 100})
 def critical_sizes(
     s: Settings, *, moduli: Annotated[tuple[int, ...], several(whole(4, 50))] = MODULI, steps: Steps = 10_000
 ) -> Experiment:

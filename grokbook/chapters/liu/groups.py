@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 section = Section("groups")
 
 
-@section.experiment(quick={"sizes": (12, 24, 30), "steps": 500, "group_seeds": 2})
+@section.experiment(quick={"sizes": (12, 24, 30), "steps": 200, "group_seeds": 2})
 def group_fractions(
     s: Settings,
     *,

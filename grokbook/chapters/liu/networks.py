@@ -31,13 +31,13 @@ SIZES = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 54)
 _fractions = partial(of_sizes, optimizers={"": two_groups()}, schedule=Schedule(log=30), snapshots=(-1,))
 
 
-@section.experiment(quick={"steps": 600, "sizes": (20, 35, 50)})
+@section.experiment(quick={"steps": 200, "sizes": (20, 35, 50)})
 def fractions(s: Settings, *, steps: Steps = 5_000, sizes: Sizes = SIZES) -> Experiment:
     """Figs 3 and 10: accuracy and structure after training on more or less of the table, all of it at every step."""
     return _fractions(s, "fractions", sizes, steps)
 
 
-@section.experiment(quick={"steps": 600})
+@section.experiment(quick={"steps": 200})
 def fractions_batched(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Figs 3 and 10: the training sets above 45 samples in batches of 45, as in the authors' code."""
     return _fractions(s, "fractions_batched", SIZES, steps, batched=True)
@@ -46,7 +46,7 @@ def fractions_batched(s: Settings, *, steps: Steps = 5_000) -> Experiment:
 FAST_DECODER, SLOW_DECODER = "decoder 1e-2, embeddings 1e-3", "decoder 1e-3, embeddings 1e-2"
 
 
-@section.experiment(quick={"steps": 600, "seeds": 4})
+@section.experiment(quick={"steps": 200, "seeds": 4})
 def four_symbols(s: Settings, *, steps: Steps = 1_500, seeds: Seeds = 20) -> Experiment:
     """Fig. 12: which of the three equations among four symbols a fast and a slow decoder leave standing."""
     task = AdditionTask.of_pairs(((0, 2), (1, 1), (0, 3), (1, 2), (1, 3), (2, 2)), 4)

@@ -18,21 +18,21 @@ from grokbook.words import percent, times
 section = Section("curve")
 
 
-@section.experiment(smaller=[{"seeds": 1, "updates": 300_000}, {"seeds": 1, "updates": 30_000}], quick={"updates": 300})
+@section.experiment(smaller=[{"seeds": 1, "updates": 300_000}, {"seeds": 1, "updates": 30_000}], quick={"updates": 100})
 def without_decay(s: Settings, *, updates: Steps = 1_000_000) -> Experiment:
     """Figs 1 left and 4: x/y from half of the table under Adam without weight decay."""
     runs = (run(s, "x/y", s.train_fraction, ADAM, updates, seed, "Adam, no decay") for seed in range(s.seeds))
     return Experiment("power/without_decay", tuple(runs), GRID, ("total_norm",))
 
 
-@section.experiment(smaller=[{"seeds": 1}], quick={"updates": 300})
+@section.experiment(smaller=[{"seeds": 1}], quick={"updates": 100})
 def with_decay(s: Settings, *, updates: Steps = 10_000) -> Experiment:
     """The same with AdamW and decay 1, the setting of nearly all other figures, for twice the time that it needs."""
     runs = (run(s, "x/y", s.train_fraction, ADAMW, updates, seed, "AdamW, decay 1") for seed in range(s.seeds))
     return Experiment("power/with_decay", tuple(runs), GRID, ("total_norm",))
 
 
-@section.experiment(quick={"updates": 300})
+@section.experiment(quick={"updates": 100})
 def reduced_size(s: Settings, *, updates: Steps = 5_000) -> Experiment:
     """x/y again, smaller in everything: p = 31, one layer of width 64, a larger share and rate."""
     small = Settings(p=31, d_model=64, layers=1, heads=4, seeds=s.seeds)

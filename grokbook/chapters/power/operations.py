@@ -30,7 +30,7 @@ NEVER, MIXED = "x^3+xy^2+y", "x/y if y odd, else x-y"
 
 @section.experiment(
     smaller=[{"seeds": 1, "steps": 10_000}],
-    quick={"names": ("x+y", "x-y", NEVER), "fractions": (0.5, 0.8), "steps": 200},
+    quick={"names": ("x+y", "x-y", NEVER), "fractions": (0.5, 0.8), "steps": 80},
 )
 def operations(
     s: Settings, *, fractions: Shares = (0.2, 0.35, 0.5, 0.7, 0.95), names: Names = OPERATIONS

@@ -26,7 +26,7 @@ def _runs(s: Settings, operation: str, share: float) -> tuple[Run, ...]:
     return tuple(run(s, operation, share, how, s.steps, seed, name) for name, how, seed in ways)
 
 
-@section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 200})
+@section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 80})
 def circle_rows(s: Settings) -> Experiment:
     """Fig. 3, right: x+y from half of its table, with decay 1 and without; the output matrix at the end."""
     runs = _runs(s, "x+y", s.train_fraction)
@@ -39,7 +39,7 @@ def coset_rows(s: Settings) -> Experiment:
     return Experiment("power/coset_rows", _runs(s, "x.y", 0.7), GRID, snapshots=(0, -1), keep=("W_U",))
 
 
-@section.experiment(quick={"steps": 200})
+@section.experiment(quick={"steps": 80})
 def forming_circle(s: Settings) -> Experiment:
     """The first of ``circle_rows`` again, with its output matrix at twenty times on the way: something to scrub."""
     last = min(s.steps, 8_000)

@@ -28,7 +28,7 @@ NEAR = (0.25, 0.26, 0.27, 0.28, 0.29, 0.3)  # where the paper states what a per 
         {"fractions": (0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 3, "updates": 60_000},
         {"fractions": (0.4, 0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 1, "updates": 30_000},
     ],
-    quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 200},
+    quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100},
 )
 def scarce_data(
     s: Settings,
@@ -43,7 +43,7 @@ def scarce_data(
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "updates": 60_000}], quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 200}
+    smaller=[{"seeds": 1, "updates": 60_000}], quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100}
 )
 def weaker_decay(
     s: Settings, *, fractions: Shares = (0.4, 0.45, 0.5, 0.6, 0.7, 0.8), seeds: Seeds = 3, updates: Steps = 100_000

@@ -37,13 +37,13 @@ def fig7(s: Settings) -> Experiment:
     return on_pictures("fig7", s, condition, epochs=s.epochs, seeds=s.seeds)
 
 
-@section.experiment(quick={"epochs": 2, "seeds": 1})
+@section.experiment(quick={"epochs": 1, "seeds": 1})
 def wider(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 2) -> Experiment:
     """Fig. 7 at a quarter of the width, on pictures of 32 pixels."""
     return on_pictures("wider", s, grey(32, 0.25), epochs=epochs, seeds=seeds)
 
 
-@section.experiment(quick={"epochs": 2, "seeds": 1})
+@section.experiment(quick={"epochs": 1, "seeds": 1})
 def finer(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 1) -> Experiment:
     """Fig. 7 at an eighth of the width, on pictures of 64 pixels."""
     return on_pictures("finer", s, grey(64, 0.125), epochs=epochs, seeds=seeds)
@@ -56,7 +56,7 @@ def wide(s: Settings, *, sizes: Sizes = (64, 112), epochs: Epochs = 4000, seeds:
     return on_pictures("wide", s, *conditions, epochs=epochs, seeds=seeds)
 
 
-@section.experiment(quick={"epochs": 10, "seeds": 1})
+@section.experiment(quick={"epochs": 3, "seeds": 1})
 def seven(s: Settings, *, epochs: Epochs = 4000, seeds: Seeds = 3) -> Experiment:
     """Pictures of seven symbols at ten times the decay, where a late rise comes within a core's reach."""
     condition = grey(32, 0.125) | {"label": "7 symbols", "weight_decay": 1e-3}

@@ -37,7 +37,7 @@ def _experiment(name: str, runs: list) -> Experiment:
     return Experiment(f"resnet/{name}", tuple(runs), Schedule(log=60, every=25 * shortest), ("sums",))
 
 
-@section.experiment(quick={"epochs": 150, "seeds": 1})
+@section.experiment(quick={"epochs": 50, "seeds": 1})
 def slots(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment:
     """Seven symbols, by weight decay."""
     return _experiment(
