@@ -42,6 +42,7 @@ TRAIN, TEST = BLUE, ORANGE
 
 SEQUENTIAL = "viridis"  # values that start at zero
 DIVERGING = "RdBu_r"  # values with a sign
+CYCLIC = seaborn.color_palette("husl", as_cmap=True)  # residues; no colour of it is near white
 
 RC: Any = {
     "figure.facecolor": "white",
