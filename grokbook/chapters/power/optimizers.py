@@ -57,7 +57,7 @@ def optimizers(s: Settings, *, fractions: Shares = SHARES) -> Experiment:
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "steps": 5_000, "fractions": (0.9,)}], quick={"fractions": (0.7,), "steps": 100}
+    smaller=[{"seeds": 1, "steps": 1_000, "fractions": (0.9,)}], quick={"fractions": (0.7,), "steps": 100}
 )
 def full_batches(s: Settings, *, fractions: Shares = SHARES) -> Experiment:
     """The two variants that take the whole training set in each update, ten to twenty-five times the work."""
