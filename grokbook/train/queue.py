@@ -1,6 +1,6 @@
 """The queue: what is worth training next, from ``results/queue.json``, and legs of any length that work through it.
 
-An entry names an experiment, or by ``stand_in`` one of those that may stand in for it (its place in ``REDUCED``), or
+An entry names an experiment, or by ``stand_in`` one of those that may stand in for it (its place among them), or
 by ``parameters`` a variant; says why it matters; and has a priority, 1 before 2. Minutes are estimated from the
 operations of its steps, or given where members leave early, and corrected by what records that this machine made took.
 """
