@@ -53,6 +53,7 @@ RC: Any = {
     "font.size": 10.5,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # where it would be put after a long search
     "axes.labelsize": 10.5,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
