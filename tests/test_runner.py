@@ -397,6 +397,18 @@ def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_p
     assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
 
 
+def test_a_signal_is_heeded_to_the_end_of_the_outermost_and_no_longer():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for what a shell runs in the background
+    try:
+        with workers.heeding(signal.SIGTERM):
+            with workers.heeding(signal.SIGINT, signal.SIGTERM):
+                os.kill(os.getpid(), signal.SIGTERM)
+            assert workers.STOP.is_set()
+        assert not workers.STOP.is_set() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkeypatch):
     """Two processes with one command: the second may not find the parts of the first gone."""
     began, trained = threading.Event(), []

@@ -104,7 +104,7 @@ def begin_worker(number: int) -> None:
     Ctrl-C reaches every process of a terminal: that which asked then asks them to stop.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: STOP.set())
+    signal.signal(signal.SIGTERM, _stop)
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
     end_with_parent()
@@ -140,14 +140,18 @@ def settle(threads: int) -> None:
 def heeding(*signals: signal.Signals) -> Iterator[None]:
     """While it lasts, these signals end trainings with a checkpoint, not in the midst of a step."""
     heard = signals if threading.current_thread() is threading.main_thread() else ()
-    before = {one: signal.signal(one, lambda *_: STOP.set()) for one in heard}
+    before = {one: signal.signal(one, _stop) for one in heard}
     try:
         yield
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nobody else heeds them
+        if before and _stop not in before.values():  # nobody else heeds them
             STOP.clear()
+
+
+def _stop(*_: object) -> None:
+    STOP.set()
 
 
 @contextlib.contextmanager
