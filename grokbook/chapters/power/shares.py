@@ -43,7 +43,8 @@ def scarce_data(
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "updates": 60_000}], quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100}
+    smaller=[{"fractions": (0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 1, "updates": 40_000}],
+    quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100},
 )
 def weaker_decay(
     s: Settings, *, fractions: Shares = (0.4, 0.45, 0.5, 0.6, 0.7, 0.8), seeds: Seeds = 3, updates: Steps = 100_000
