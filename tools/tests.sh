@@ -1,8 +1,8 @@
 #!/bin/sh
-# The test suite in two processes: the tests of the book, which take as long as all others, beside those.
+# The test suite in two processes: the tests of the built site, which take as long as all others, beside those.
 # usage: sh tools/tests.sh VENV
 set -u
-book=tests/book
+book=tests/book/test_site.py
 told=$(mktemp)
 "$1/bin/python" -m pytest "$book" >"$told" 2>&1 &
 beside=$!
