@@ -52,7 +52,7 @@ SHORT = {
     "gromov": {"gd_steps": 600, "adamw_steps": 100},
     "gu": {"steps": 150},
     "liu": {"steps": 300, "transformer_steps": 100},
-    "resnet": {"epochs": 20},
+    "resnet": {"epochs": 40},
 }
 
 

@@ -17,7 +17,7 @@ from grokbook.curves import best, median, smallest, sweep, t_train
 from grokbook.settings import Shares
 from grokbook.train.experiment import Experiment
 from grokbook.train.records import select
-from grokbook.words import percent
+from grokbook.words import number, percent
 
 section = Section("optimizers")
 
@@ -138,6 +138,6 @@ _inequality(
 _inequality(
     "fig2l-train",
     "All variants learn their training set, after 300 to 20,000 updates.",
-    ("latest t_train of each variant", lambda d: d.t_train.values, between(3e2, 2e4)),
+    ("latest t_train of each variant", lambda d: d.t_train.values, between(3e2, 2e4), number, True),
     paper="1,000 to 10,000",
 )
