@@ -18,7 +18,8 @@ LEARNT_BY_HEART = {"fig1l-train", "fig1l-late", "fig2l-train", "fig6-memorised",
 def made_up(name, curves, seed=0):
     """A record of an experiment's largest stand-in (or itself), with curves of (run, step) from a function of both."""
     recipe = CHAPTER.experiments[name]
-    whole = name in ("scarce_data", "full_batches")  # whose stand-ins are too few, or too short, for all that is asked
+    # stand-ins of these are too few, or too short, for all that is asked
+    whole = name in ("scarce_data", "weaker_decay", "full_batches")
     experiment = recipe(HOME) if whole else (recipe.stand_ins(HOME) or [recipe(HOME)])[0]
     runs, steps = experiment.runs, experiment.schedule.steps(experiment.runs[0].steps)
     generator = np.random.default_rng(seed)
