@@ -33,26 +33,6 @@ GROUPS: dict[str, Permutations] = {
     "all permutations": (TOP, (1, 2, 3, 0)),
 }
 
-# What the symbols of a dictionary are worth, from its place k in the order blank, triangle, square, ...:
-TABLES = {
-    "sides": lambda k: k + 2 if k else 0,  # in the released generator of pictures: its number of sides
-    "sides less one": lambda k: k + 1 if k else 0,  # in the released drawing of the dictionary
-    "places": lambda k: k + 1,  # in the text of the paper: 1 to n
-}
-
-
-def symbol_values(n: int = 11, table: str = "sides") -> tuple[int, ...]:
-    """What each of n symbols is worth by one of ``TABLES``.
-
-    Raises:
-        ValueError: an unknown table, or fewer than two symbols.
-    """
-    if n < 2:
-        raise ValueError(f"n = {n}: at least 2 symbols are needed")
-    if table not in TABLES:
-        raise ValueError(f"table = {table!r}: choose one of {', '.join(TABLES)}")
-    return tuple(map(TABLES[table], range(n)))
-
 
 def class_histogram(symbols: Sequence[int]) -> Counter[int]:
     """How many pictures carry each label.

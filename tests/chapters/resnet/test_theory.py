@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from grokbook.chapters.resnet import theory
+from grokbook.chapters.resnet.tasks import dictionary
 
 # Group order, and the share of test pictures that a memory of the training set answers at n = 11.
 PUBLISHED = {
@@ -24,17 +25,18 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("values", [theory.symbol_values(), theory.symbol_values(5, "places"), (0, 3, 3, 8), (-2, 5)])
+@pytest.mark.parametrize("values", [dictionary(11), range(1, 6), (0, 3, 3, 8), (-2, 5)])
 def test_histogram_equals_a_count_of_all_pictures(values: tuple[int, ...]) -> None:
     assert theory.class_histogram(values) == Counter(map(sum, itertools.product(values, repeat=4)))
 
 
 def test_histograms_of_the_three_value_tables_have_the_published_largest_classes() -> None:
-    largest = {"sides": (28, 813, 47), "sides less one": (24, 853, 44), "places": (24, 891, 41)}
-    for table, (label, count, labels) in largest.items():
-        found = theory.class_histogram(theory.symbol_values(11, table))
+    generator, drawing, text = dictionary(11), (0, *range(2, 12)), range(1, 12)
+    largest = {generator: (28, 813, 47), drawing: (24, 853, 44), text: (24, 891, 41)}
+    for values, (label, count, labels) in largest.items():
+        found = theory.class_histogram(values)
         assert (found.most_common(1)[0], len(found)) == ((label, count), labels)
-    sides = theory.class_histogram(theory.symbol_values())
+    sides = theory.class_histogram(generator)
     assert sides[1] == sides[2] == 0 and sides[0] == sides[48] == 1
     shares = np.array(list(sides.values())) / 11**4
     assert -(shares * np.log2(shares)).sum() == pytest.approx(4.84, abs=0.005)
@@ -88,13 +90,13 @@ def test_share_of_unseen_labels_equals_the_mean_over_every_training_set() -> Non
         tests += len(rest)
         missed += sum(labels[i] not in {labels[j] for j in train} for i in rest)
     assert theory.unseen_label_share(values, 4) == pytest.approx(missed / tests, abs=1e-12)
-    assert theory.unseen_label_share(theory.symbol_values(), 3660) == pytest.approx(0.0007, abs=5e-5)
-    assert theory.unseen_label_share(theory.symbol_values(7), 600) == pytest.approx(0.0044, abs=5e-5)
+    assert theory.unseen_label_share(dictionary(11), 3660) == pytest.approx(0.0007, abs=5e-5)
+    assert theory.unseen_label_share(dictionary(7), 600) == pytest.approx(0.0044, abs=5e-5)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 1, 2, 2], [0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 1, 0, 2, 1]])
 def test_merged_accuracy_equals_the_best_answer_to_each_picture_as_it_is_seen(classes: list[int]) -> None:
-    values = theory.symbol_values(5)
+    values = dictionary(5)
     answers: dict[tuple[int, ...], Counter] = {}
     for places in itertools.product(range(5), repeat=4):
         seen = tuple(classes[k] for k in places)
@@ -104,7 +106,7 @@ def test_merged_accuracy_equals_the_best_answer_to_each_picture_as_it_is_seen(cl
 
 
 def test_confused_symbols_give_the_published_accuracies() -> None:
-    values = theory.symbol_values()
+    values = dictionary(11)
     merged = {
         0.3805: [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5],
         0.364: [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7],
@@ -131,7 +133,6 @@ def test_noisy_sums_give_the_published_accuracies() -> None:
         (lambda: theory.orbit_share(11, "columns", 14641), "between 1 and 14640"),
         (lambda: theory.orbit_share(1, "columns", 1), "n = 1"),
         (lambda: theory.class_histogram([3]), "at least 2"),
-        (lambda: theory.symbol_values(11, "letters"), "'letters': choose"),
         (lambda: theory.merged_accuracy((0, 3), [0]), "one for each of the 2"),
     ],
 )
