@@ -15,7 +15,6 @@ import ast
 import dataclasses
 import inspect
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -154,8 +153,7 @@ class Page(Mapping[str, xr.Dataset]):
         if alone:
             canvas = plotting.drawn(figure)
             picture = plotting.palette(canvas)
-            for problem in lint.problems(canvas):
-                print(f"{self.chapter.name}, {id}: {problem}", file=sys.stderr)  # a build repeats it in the terminal
+            lint.tell(canvas, f"{self.chapter.name}, {id}")
         if session.current().figures:  # a reader's own execution does not overwrite the committed plots
             place = plotting.folder(self.chapter.name)
             if alone:

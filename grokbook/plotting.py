@@ -372,7 +372,7 @@ def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) 
     with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
         # not savefig, which draws everything twice
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
-    write_whole(folder(chapter) / f"{name}.png", picture or png(figure, dpi=200, colors=256))
+    write_whole(folder(chapter) / f"{name}.png", picture or palette(drawn(figure)))
     write_whole(folder(chapter) / f"{name}.svg", lean(buffer.getvalue()))
 
 
@@ -383,11 +383,6 @@ def lean(svg: bytes) -> bytes:
         return LONG.sub(lambda number: b"%.2f" % float(number[0]), attribute[0])
 
     return re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', shortened, svg)
-
-
-def png(figure: Figure, *, dpi: int = 90, colors: int = 64) -> bytes:
-    """A figure as a small PNG with a palette of so many colours."""
-    return palette(drawn(figure, dpi=dpi), colors)
 
 
 def palette(canvas: FigureCanvasAgg, colors: int = 256) -> bytes:

@@ -7,7 +7,7 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grokbook import plotting, session
+from grokbook import lint, plotting, session
 from grokbook.fold import Html
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ def frames(
         raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
     if not all(alt.strip() for alt in alts):
         raise ValueError("every frame needs an alternative text that says what it shows")
-    pngs = [plotting.png(figure, dpi=dpi, colors=colors) for figure in pictures]
+    pngs = []
+    for label, figure in zip(labels, pictures, strict=True):
+        canvas = plotting.drawn(figure, dpi=dpi)
+        lint.tell(canvas, f"{description} {label}")
+        pngs.append(plotting.palette(canvas, colors))
     if (total := sum(map(len, pngs))) > BUDGET:
         raise ValueError(
             f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}; draw fewer, smaller or flatter ones"

@@ -32,8 +32,13 @@ def test_slider_reaches_every_frame_and_no_further_and_both_controls_have_a_name
 
 def test_frames_are_drawn_the_same_each_time_and_the_last_one_stands_for_all():
     one, other = (frames([picture(), picture(2)], labels="ab", alts="ab", description="x") for _ in range(2))
-    assert one.markup == other.markup and one.poster == plotting.png(picture(2), dpi=100)
+    assert one.markup == other.markup and one.poster == plotting.palette(plotting.drawn(picture(2), dpi=100), 64)
     assert list(one.figures) == ["a", "b"]
+
+
+def test_frames_are_held_to_the_lint_of_figures(capsys):
+    frames([picture()], labels=["step 3"], alts=["a line"], description="training")
+    assert 'training step 3: the x axis of "a panel" has no name' in capsys.readouterr().err
 
 
 def test_a_list_shows_its_first_frames_and_keeps_the_numbers_of_all():
