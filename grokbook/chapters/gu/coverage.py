@@ -68,7 +68,7 @@ def coverage(s):
 section.claim(
     "th310",
     "Th. 3.10",
-    "Whether a training pair of its class lies within a distance D decides what a network can get right.",
+    "One distance D, within which a training pair of the class must lie, gives the ceilings of Table 1.",
     Part("error of the best single D over all rows, points", lambda same_class: misfit(same_class).min(), at_most(5)),
     paper="one unnamed distance (Remark 3.11)", forecast="15 points",
 )  # fmt: skip

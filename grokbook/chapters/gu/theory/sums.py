@@ -1,27 +1,9 @@
-"""Theorem 3.5 and lemma B.1: what sums phi(i) + phi(j) of embeddings can say."""
+"""Lemma B.1: what sums phi(i) + phi(j) of embeddings can say."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from grokbook.chapters.gu.theory.arrays import Array
-
-
-def class_centroids(embedding: ArrayLike, labels: ArrayLike) -> Array:
-    """The mean of phi(i) + phi(j) over the pairs of each class of the whole grid, (class, d); no class may be empty.
-
-    For x + y every class uses each i and each j once, so all classes have one centroid, twice the mean embedding.
-
-    Args:
-        embedding: (p, d).
-        labels: (p, p) classes, from 0.
-    """
-    embedding, labels = np.asarray(embedding, float), np.asarray(labels)
-    uses = np.zeros((int(labels.max()) + 1, len(embedding)))  # how often a class uses each residue, on either side
-    for operand in np.indices(labels.shape):
-        np.add.at(uses, (labels, operand), 1)
-    return 2 * uses @ embedding / uses.sum(-1, keepdims=True)
 
 
 def smallest_operator_norm(tokens: ArrayLike) -> float:
