@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -230,3 +232,23 @@ def test_an_interrupted_command_says_what_is_kept(command, told, monkeypatch, ca
 
     monkeypatch.setattr(runner, "status", interrupted)
     assert command_line.main(command) == 130 and told in capsys.readouterr().err
+
+
+def printed(root):
+    """Every command that pages and README print, (place, words)."""
+    pages = {one.name: json.loads(one.read_text())["cells"] for one in (root / "book").glob("*.ipynb")}
+    texts = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
+    texts |= {one.name: one.read_text() for one in (*(root / "book").glob("*.md"), *root.glob("*.md"))}
+    for name, text in texts.items():
+        for line in re.findall(r"(?:^|`)(?:\S*/)?grokbook (\w[^`#\n]*)", text, re.M):
+            yield name, shlex.split(line)
+
+
+def test_every_printed_command_is_one_that_the_parser_takes(root, capsys):
+    commands = list(printed(root))
+    assert len(commands) > 10
+    for place, words in commands:
+        try:
+            command_line.parser().parse_args(words)
+        except SystemExit:
+            pytest.fail(f"{place}: grokbook {' '.join(words)}: {capsys.readouterr().err}")

@@ -92,13 +92,15 @@ def maps(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
 
 @section.study
 def worths(fig7: xr.Dataset, s: Settings) -> xr.Dataset:
-    """What ``share`` (run) of the last errors' variance a wrong worth of each symbol in each cell would explain."""
+    """What ``share`` (run) of the errors' variance, last when all is fitted, a wrong worth of each symbol explains."""
     task, share = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0])), []
     places, labels = task.table()
     indicators = (places[..., None] == np.arange(s.symbols)).reshape(len(places), -1).astype(float)
     for seed, answers in zip(fig7.seed.values, fig7.answers.values, strict=True):
         test = ~task.in_train(int(seed))
-        x, error = indicators[test], (answers[np.isfinite(answers).all(-1)][-1] - labels)[test]
+        known = answers[np.isfinite(answers).all(-1)] - labels
+        fitted = [one for one in known if (one == 0)[~test].mean() >= reading.FIT]
+        x, error = indicators[test], [*known[-1:], *fitted][-1][test]
         share.append(1 - np.var(error - x @ np.linalg.lstsq(x, error)[0]) / np.var(error))
     return xr.Dataset({"share": ("run", share)})
 

@@ -156,7 +156,7 @@ section.claim(
 section.claim(
     "slots-full",
     "beyond Fig. 7",
-    "With the paper's data, batch and decay, and no picture, a wider perceptron has the course of Fig. 7.",
+    "With the paper's data, batch and decay, and no picture, a perceptron of 256 units waits and understands late.",
     Part("epochs to fit", lambda r: t_fit(_bold(r)), at_most(120)),
     Part("test accuracy over epochs 100 to 200", lambda r: _between(_bold(r), 100, 200), between(0.2, 0.4)),
     Part("epochs to a test accuracy of 0.9", lambda r: t_test(_bold(r)), at_most(2000)),
@@ -172,7 +172,7 @@ section.claim(
     "beyond Fig. 7",
     "Where the order of the cells is lost from the start, test accuracy is at once what a memory of multisets gives.",
     Part("accuracy at epoch 200, less that of the memory, 7 symbols", lambda r: _off_memory(r, SEVEN), near(0, 0.04)),
-    Part("the same, 11 symbols", lambda r: _off_memory(r, ELEVEN), near(0, 0.04)),
+    Part("the same, 11 symbols", lambda r: _off_memory(r, ELEVEN), near(0, 0.015)),
     on="slots_shared",
     forecast="0.93 against 0.9327",
     whose="ours",
