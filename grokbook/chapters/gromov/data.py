@@ -84,7 +84,7 @@ def critical_fraction(
 
 @section.experiment(quick={"limit": 80})
 def cross_entropy(s: Settings, *, train_fraction: Share = 0.5, limit: Steps = 2_000) -> Experiment:
-    """Section 5.1's "insensitive to the loss function": the network of Fig. 6 with cross-entropy, under AdamW."""
+    """Section 4.1's "insensitive to the loss function": the network of Fig. 6 with cross-entropy, under AdamW."""
     task, model = ModularTask(s.p, "n + m", train_fraction), TwoLayerMLP(s.p, s.width, "standard")
     how = AdamW(0.01, 1.0, BETAS)
     runs = seeded(s.seeds, task, model, how, limit, "AdamW, cross-entropy", "cross_entropy")
@@ -242,7 +242,7 @@ section.claim(
 
 section.claim(
     "loss",
-    "Sec. 5.1",
+    "Sec. 4.1",
     "Periodic features are found whatever the loss: cross-entropy groks too.",
     Part("t_test", t_test, at_most(2_000), number),
     Part("mean IPR of the first layer at the end", lambda r: last(r, "ipr"), at_least(0.5)),

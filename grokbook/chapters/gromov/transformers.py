@@ -119,7 +119,7 @@ section.claim(
     Part("share of a unit's strongest frequency family at the end", activation_share, above(0.5), percent),
     Part("the same at the start", partial(activation_share, snapshot=0), below(0.1), percent),
     on="transformer",
-    paper="periodic; embeddings need not be sparse in Fourier space",
+    paper="periodic; embeddings generically develop no structure in Fourier space",
 )
 
 section.claim(
