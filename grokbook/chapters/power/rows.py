@@ -146,7 +146,7 @@ section.claim(
 section.claim(
     "fig3-decay",
     "Fig. 3, right",
-    "The structure is clearer with weight decay than without.",
+    "After equally many updates the structure is clearer with weight decay than without, understood or not.",
     Part(
         "share of the strongest frequency, decay 1 / none",
         lambda d: float(np.median(with_decay(d, "share")) / np.median(with_decay(d, "share", "no decay"))),
@@ -169,7 +169,7 @@ section.claim(
 section.claim(
     "fig3-cosets-decay",
     "Fig. 3, left",
-    "The cosets, too, are clearer with weight decay.",
+    "The cosets, too, are clearer with weight decay, after equally many updates.",
     Part(
         "standard deviations with decay less those without",
         lambda d: float(np.median(with_decay(d, "deviations")) - np.median(with_decay(d, "deviations", "no decay"))),
