@@ -212,7 +212,7 @@ def _faster(found: xr.Dataset, label: str, above: tuple[float, float], below: tu
 section.claim(
     "fig4b",
     "Fig. 4b",
-    "Networks find the line above a critical share of data, sooner the more data there are.",
+    "At η = 1e-2 networks find the line above a critical share of data, sooner the more data there are.",
     Part("networks that find a line which their set does not imply",
         lambda found: _find_it(of(found.where(found.nullity > 2, drop=True), FAST)), at_most(0.01), percent),
     Part("networks that find it at r ≥ 0.9", lambda found: _find_it(of(found, FAST, 0.9)), at_least(0.85), percent),
@@ -239,7 +239,7 @@ section.claim(
 section.claim(
     "fig5b",
     "Fig. 5b",
-    "The theory's 1/(λ₃η) follows the steps that networks need.",
+    "The theory's 1/(λ₃η) follows the steps of the networks that arrive.",
     Part("rank correlation of predicted and measured steps, η = 1e-3", partial(rank_correlation, label=USUAL),
         at_least(0.45)),
     Part("networks that arrive", lambda found: np.isfinite(of(found, USUAL).steps.values).sum(), at_least(40)),

@@ -166,7 +166,7 @@ def _middle_gain(found: xr.Dataset) -> float:
 section.claim(
     "fig3",
     "Fig. 3",
-    "The accuracy of a network is what its embeddings allow.",
+    "The accuracy of a network is what its embeddings allow, and not below that of memorising.",
     Part("correlation of accuracy and prediction",
         lambda found: np.corrcoef(found.accuracy, found.predicted)[0, 1], at_least(0.97)),
     Part("mean difference", lambda found: np.abs(found.accuracy - found.predicted).mean(), at_most(0.05)),
@@ -243,7 +243,7 @@ def _of_best(record: xr.Dataset, split: str) -> float:
 section.claim(
     "fig2",
     "Fig. 2",
-    "Where a network generalises its embeddings are ordered, and where it memorises they are not.",
+    "Two settings memorise and two generalise, the modular one of these with a ring.",
     Part("(a) training accuracy", lambda record: median(at_end(record, "a", "train")), at_least(0.99)),
     Part("(a) held-out accuracy", lambda record: median(at_end(record, "a", "test")), at_most(0.3)),
     Part("(c) training accuracy", lambda record: median(at_end(record, "c", "train")), at_least(0.99)),

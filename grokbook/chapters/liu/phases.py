@@ -362,10 +362,11 @@ def fewer(record: xr.Dataset) -> float:
 section.claim(
     "fig13",
     "Fig. 13",
-    "Smaller batches seem harmful.",
+    "Smaller batches seem harmful: networks fit later, and fewer generalise.",
     Part("t_train at batch 5 (or less) / at the full one, rates up to 3.2e-4", slower, at_least(2)),
     Part("generalise at the full batch, less at the small one", fewer, above(0), percent),
     on="phases_batch",
+    paper="grokking at small rates with small batches, comprehension with large ones",
 )
 
 
