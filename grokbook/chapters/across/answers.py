@@ -96,17 +96,19 @@ def separation(before: Array, after: Array) -> float:
 def answers(record: xr.Dataset) -> xr.Dataset:
     """The four questions to each measure, from the trainings of one family.
 
-    ``lead`` (measure, value): steps by which it is half of its way before the test loss is, over the steps to
-    generalise; median and quartiles. ``wolf`` (measure,): share of the networks that never generalise that go as far;
-    ``wolf_random`` of those with a random table. ``lead_after`` and its like are the same for the way from where the
-    training set is learnt on. ``early`` and ``later`` (measure, value): rank correlation, with its interval, of the
-    value after half, and after twice, the time to learn the training set, with the time to generalise; ``later`` over
-    networks that have not generalised by then. ``knows`` (measure,): how surely a threshold tells networks that have
-    generalised, at their end, from those that have not, at their end or when they learnt their training set.
-    ``groks`` and ``never`` are how many of each there are.
+    ``half`` (measure,): the step at which it is half of its way, over the steps to generalise; median over networks
+    that do. ``lead`` (measure, value): by how much that is before the test loss's; median and quartiles. ``wolf``
+    (measure,): share of the networks that never generalise that go as far; ``wolf_random`` of those with a random
+    table. ``lead_after`` and its like are the same for the way from where the training set is learnt on. ``later``
+    (measure, value): rank correlation, with its interval, of the value after twice the time to learn the training set
+    with the time to generalise, over networks that have not by then; ``rank`` among those of them that will, ``which``
+    (measure,) how surely a threshold tells these from the others. ``knows`` (measure,): the same for networks that have
+    generalised, at their end, and those that have not, at their end or when they learnt their training set.
+    ``groks`` and ``never`` are how many of each there are, ``waiting`` how many of the first are still to come.
     """
     times = Times(record)
     waiting = times.done > 2 * times.fitted
+    counts = {"groks": times.grok, "never": times.never, "waiting": waiting & times.grok}
     begins = {"": np.zeros(len(times.fitted)), "_after": times.fitted}
     references = {key: half_way(record, curve(record, "test loss"), times, since=t) for key, t in begins.items()}
     found: dict[str, list[object]] = defaultdict(list)
@@ -118,22 +120,21 @@ def answers(record: xr.Dataset) -> xr.Dataset:
                 lead = ((references[key] - moved) / times.done)[times.grok & np.isfinite(references[key])]
             lead = np.maximum(lead, -1.0)  # a measure that never moves comes last
             known = len(lead) and not np.isnan(moved).all()
+            found[f"half{key}"].append(float(median(moved[times.grok] / times.done[times.grok])))
             found[f"lead{key}"].append(np.percentile(lead, (50, 25, 75)) if known else [np.nan] * 3)
             for kind, some in ((f"wolf{key}", times.never), (f"wolf_random{key}", times.random)):
                 found[kind].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
-        found["early"].append(correlation(at(record, values, times.fitted / 2), times.done))
         later = at(record, values, 2 * times.fitted)
-        found["later"].append(correlation(np.where(waiting, later, np.nan), times.done))
+        for key, some in (("later", waiting), ("rank", counts["waiting"])):
+            found[key].append(correlation(np.where(some, later, np.nan), times.done))
+        found["which"].append(separation(later[times.never], later[counts["waiting"]]))
         end, fit = last(record, values), at(record, values, times.fitted)
         found["knows"].append(separation(np.concatenate([fit, end[times.never]]), end[times.grok]))
-    wide = ("lead", "lead_after", "early", "later")
+    arrays = {key: np.array(rows, float) for key, rows in found.items()}
     return xr.Dataset(
-        {
-            key: (("measure", "value") if key in wide else "measure", np.array(rows, float))
-            for key, rows in found.items()
-        },
+        {key: (("measure", "value")[: rows.ndim], rows) for key, rows in arrays.items()},
         {"measure": list(CURVES), "value": ["best", "low", "high"]},
-        {"groks": int(times.grok.sum()), "never": int(times.never.sum())},
+        {key: int(some.sum()) for key, some in counts.items()},
     )
 
 
@@ -204,7 +205,7 @@ def best_gain(study: xr.Dataset, key: str = "later") -> float:
     return float(np.nanmax([value for name, value in found.items() if name not in BASELINES], initial=0.0) - baseline)
 
 
-def own(id: str, family: str, name: str, paper: str, statement: str, said: str) -> None:
+def own(id: str, family: str, name: str, paper: str, said: str) -> None:
     """A paper's own measure on its own network."""
 
     def parts(after: str = "", since: str = "step 0") -> tuple[Part, ...]:
@@ -228,7 +229,8 @@ def own(id: str, family: str, name: str, paper: str, statement: str, said: str) 
     section.claim(
         id,
         paper,
-        statement,
+        f"On {FAMILIES[family].title} {name} is half-way before the logarithm of the test loss, only where networks "
+        "generalise, and tells these from others.",
         *parts(),
         on=f"{family}_answers",
         paper=said,
@@ -236,12 +238,9 @@ def own(id: str, family: str, name: str, paper: str, statement: str, said: str) 
     )
 
 
-own("own-rqi", "toy", "RQI", "Liu et al. (2022)", "On Liu's toy the RQI says when, before the loss does.",
-    "generalisation coincides with structure, which the RQI measures")  # fmt: skip
-own("own-ipr", "mlp", "IPR", "Gromov (2023)", "On Gromov's perceptron the IPR says when, before the loss does.",
-    "the IPR grows with the formation of periodic weights")  # fmt: skip
-own("own-med", "transformer", "MED", "Gu et al. (2025)", "On Gu's transformer MED says when, before the loss does.",
-    "MED follows the test loss and tells how far training is")  # fmt: skip
+own("own-rqi", "toy", "RQI", "Liu et al. (2022)", "generalisation coincides with structure, which the RQI measures")
+own("own-ipr", "mlp", "IPR", "Gromov (2023)", "the IPR grows with the formation of periodic weights")
+own("own-med", "transformer", "MED", "Gu et al. (2025)", "MED follows the test loss and tells how far training is")
 
 section.claim(
     "med-beyond",
@@ -258,7 +257,8 @@ section.claim(
 section.claim(
     "ahead",
     "across the papers",
-    "Some measure is ahead of the test loss in every family that has a place for it, and cries wolf in none.",
+    "Some measure is half-way before the logarithm of the test loss in every family that has a place for it, and cries "
+    "wolf in none.",
     Part("such measures, by their way since step 0", reliable, at_least(1)),
     on=ALL,
     whose="ours",
@@ -275,7 +275,7 @@ section.claim(
 section.claim(
     "foretells",
     "across the papers",
-    "Once the training set is learnt, the best measure ranks the times to come better than loss and norm do.",
+    "Once the training set is learnt, the best measure ranks the times to come better than train loss and weight norm.",
     Part("families in which it gains .2 of rank correlation",
          lambda *studies: sum(best_gain(one) >= 0.2 for one in studies), at_least(3)),
     on=ALL,

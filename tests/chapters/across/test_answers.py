@@ -33,8 +33,9 @@ def made(measure, *, seed=0):
 
 def test_a_measure_that_moves_first_and_only_where_it_should_leads_and_is_quiet():
     found = answers.answers(made(lambda done, draw: (done - 150 <= STEPS).astype(float)))
-    assert found.attrs == {"groks": 12, "never": 12}
+    assert found.attrs == {"groks": 12, "never": 12, "waiting": 12}
     assert 0.15 < answers.of(found, "lead", "IPR") < 0.3
+    assert 0.7 < answers.of(found, "half", "IPR") < 0.85 and answers.of(found, "half", "test loss") == 1
     assert answers.of(found, "wolf", "IPR") == answers.of(found, "wolf_random", "IPR") == 0
     assert answers.of(found, "knows", "IPR") == 1
     assert answers.of(found, "lead", "test loss") == 0
@@ -56,6 +57,13 @@ def test_a_measure_that_knows_the_time_to_come_foretells_it():
     found = answers.answers(made(lambda done, draw: np.broadcast_to(1 / np.minimum(done, 1e4), (RUNS, len(STEPS)))))
     assert answers.of(found, "later", "IPR") == pytest.approx(-1)
     assert float(found.later.sel(measure="IPR", value="high")) < -0.9
+    assert answers.of(found, "rank", "IPR") == pytest.approx(-1) and answers.of(found, "which", "IPR") == 1
+
+
+def test_a_measure_that_knows_only_which_networks_will_generalise_does_not_rank_those_that_will():
+    found = answers.answers(made(lambda done, draw: np.isfinite(done) & (STEPS >= 50)))
+    assert abs(answers.of(found, "later", "IPR")) > 0.8 and answers.of(found, "which", "IPR") == 1
+    assert np.isnan(answers.of(found, "rank", "IPR"))
 
 
 @cache
