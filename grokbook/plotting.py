@@ -353,7 +353,7 @@ def drawn(figure: Figure, *, dpi: int = 200) -> FigureCanvasAgg:
     """A figure drawn on pixels, once for its PNG and for who looks where things lie; it keeps the resolution."""
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
-    with matplotlib.rc_context(RC):
+    with matplotlib.rc_context(RC), np.errstate(over="ignore"):  # of corners of a surface in space that are left out
         canvas.draw()
     return canvas
 
@@ -369,7 +369,7 @@ def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) 
     """
     buffer = io.BytesIO()
     figure.set_dpi(200)  # of what is drawn as pixels inside the SVG
-    with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}):
+    with matplotlib.rc_context({**RC, "svg.hashsalt": f"{chapter}/{name}"}), np.errstate(over="ignore"):
         # not savefig, which draws everything twice
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
     write_whole(folder(chapter) / f"{name}.png", picture or palette(drawn(figure)))
