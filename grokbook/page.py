@@ -162,6 +162,8 @@ class Page(Mapping[str, xr.Dataset]):
                 records.write_whole(place / f"{id}.png", figure.poster)
             if numbers := drawn.table({"": figure} if alone else figure.figures):
                 records.write_whole(place / f"{id}.csv", numbers)
+            else:
+                (place / f"{id}.csv").unlink(missing_ok=True)  # of other parameters
         display(Image(picture, retina=True) if alone else figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""
         behind = [
