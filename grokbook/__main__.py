@@ -104,7 +104,7 @@ def _train(experiment: Any, arguments: argparse.Namespace) -> None:
     """Train one experiment and say what came of it."""
     import numpy as np
 
-    from grokbook.measures import first_step
+    from grokbook.curves import first_step
     from grokbook.train import runner
 
     record = runner.train(

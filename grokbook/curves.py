@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import measures
 from grokbook.measures.common import unmeasured
 
 LEARNT = 0.99  # the accuracy at which a set counts as learnt, where a paper names none
@@ -24,9 +23,32 @@ def own_steps(record: xr.Dataset) -> xr.Dataset:
     return record.isel(step=np.flatnonzero(np.isfinite(record.train_loss.values).any(0)))
 
 
+def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
+    """When a curve first reaches a threshold.
+
+    Args:
+        values: (..., step) a measured quantity, for example an accuracy; nan counts as not reached.
+        steps: (step,) the optimizer steps at which it was measured.
+        threshold: the value to reach.
+
+    Returns:
+        (...), the first evaluated step with ``values >= threshold``; nan if there is none.
+
+    Raises:
+        ValueError: not one value per step.
+    """
+    values, steps = np.asarray(values, float), np.asarray(steps, float)
+    if steps.ndim != 1 or values.shape[-1:] != steps.shape:
+        raise ValueError(f"values must have one entry per step, got values {values.shape} and steps {steps.shape}")
+    if not len(steps):
+        return np.full(values.shape[:-1], np.nan)
+    reached = values >= threshold  # (..., step)
+    return np.where(reached.any(-1), steps[reached.argmax(-1)], np.nan)
+
+
 def first(record: xr.Dataset, curve: str, threshold: float = LEARNT) -> Array:
     """(run,) the first measured step at which a curve is at least ``threshold``; infinity if never."""
-    found = measures.first_step(record[curve].values, record.step.values, threshold)
+    found = first_step(record[curve].values, record.step.values, threshold)
     return np.where(np.isnan(found), np.inf, found)
 
 
@@ -56,9 +78,18 @@ def at(record: xr.Dataset, curve: str | Array, steps: ArrayLike) -> Array:
     return found
 
 
+def last_value(values: ArrayLike) -> Array:
+    """(...), the last finite value of a curve (..., step); nan if there is none."""
+    values = np.asarray(values, float)
+    if not values.shape[-1]:
+        return np.full(values.shape[:-1], np.nan)
+    where = values.shape[-1] - 1 - np.isfinite(values)[..., ::-1].argmax(-1)
+    return np.take_along_axis(np.where(np.isfinite(values), values, np.nan), where[..., None], -1)[..., 0]
+
+
 def last(record: xr.Dataset, curve: str | Array) -> Array:
     """(run,) the last measured value of a curve; nan where there is none."""
-    return measures.last_value(record[curve].values if isinstance(curve, str) else curve)
+    return last_value(record[curve].values if isinstance(curve, str) else curve)
 
 
 def best(record: xr.Dataset, curve: str = "test_accuracy") -> Array:
@@ -110,9 +141,15 @@ def smallest(settings: Array, table: Array, holds: Callable[[Array], NDArray[np.
     return float(settings[unbroken.argmax()]) if unbroken.any() else float("inf")
 
 
+def ranks(values: ArrayLike) -> Array:
+    """Ranks from 1 of a row of numbers, (n,); equal ones share their mean."""
+    _, place, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[place]
+
+
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
     """Rank correlation of two sequences, (n,) each; nan for fewer than three points, or if one is constant."""
-    one, other = measures.ranks(x), measures.ranks(y)
+    one, other = ranks(x), ranks(y)
     if len(one) < 3 or not one.std() or not other.std():
         return float("nan")
     return float(np.corrcoef(one, other)[0, 1])

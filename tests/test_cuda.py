@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook.measures import first_step
+from grokbook.curves import first_step
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from grokbook import measures
+from grokbook import curves, measures
 from grokbook.chapters.gromov import theory
 
 
@@ -20,20 +20,20 @@ def slow_transform(values):
 
 
 def test_first_step_is_the_first_evaluated_step_at_or_above_the_threshold():
-    assert measures.first_step([0.1, 0.5, 0.99, 0.2, 1.0], [0, 10, 25, 60, 100], 0.99) == 25
+    assert curves.first_step([0.1, 0.5, 0.99, 0.2, 1.0], [0, 10, 25, 60, 100], 0.99) == 25
 
 
 def test_first_step_of_a_curve_that_never_arrives_is_nan():
-    assert np.isnan(measures.first_step([0.1, 0.98], [0, 10], 0.99))
-    assert np.isnan(measures.first_step([np.nan, np.nan], [0, 10], 0.0))
-    assert np.isnan(measures.first_step([], [], 0.5))
+    assert np.isnan(curves.first_step([0.1, 0.98], [0, 10], 0.99))
+    assert np.isnan(curves.first_step([np.nan, np.nan], [0, 10], 0.0))
+    assert np.isnan(curves.first_step([], [], 0.5))
 
 
 def test_first_step_works_on_every_leading_axis_at_once():
     generator = np.random.default_rng(0)
     values, steps = generator.random((3, 4, 20)), np.cumsum(generator.integers(1, 9, 20))
     values[0, :, ::3] = np.nan
-    found = measures.first_step(values, steps, 0.9)
+    found = curves.first_step(values, steps, 0.9)
     for i, j in np.ndindex(3, 4):
         reached = [step for step, value in zip(steps, values[i, j], strict=True) if value >= 0.9]
         np.testing.assert_equal(found[i, j], reached[0] if reached else np.nan)
@@ -42,7 +42,7 @@ def test_first_step_works_on_every_leading_axis_at_once():
 
 def test_first_step_refuses_curves_of_another_length():
     with pytest.raises(ValueError, match=r"one entry per step, got values \(2, 3\) and steps \(4,\)"):
-        measures.first_step(np.zeros((2, 3)), np.arange(4), 0.5)
+        curves.first_step(np.zeros((2, 3)), np.arange(4), 0.5)
 
 
 # --- norms and power ----------------------------------------------------------------------------------------
@@ -483,6 +483,6 @@ def test_structure_measures_refuse_what_makes_no_sense():
 
 def test_the_last_value_of_a_curve_is_its_last_finite_one():
     nan = np.nan
-    curves = np.array([[[1.0, 2.0, nan], [nan, nan, nan]], [[nan, 0.0, np.inf], [3.0, nan, 4.0]]])
-    np.testing.assert_array_equal(measures.last_value(curves), [[2.0, nan], [0.0, 4.0]])
-    assert np.isnan(measures.last_value([])) and measures.last_value([nan, 5.0]) == 5.0
+    rows = np.array([[[1.0, 2.0, nan], [nan, nan, nan]], [[nan, 0.0, np.inf], [3.0, nan, 4.0]]])
+    np.testing.assert_array_equal(curves.last_value(rows), [[2.0, nan], [0.0, 4.0]])
+    assert np.isnan(curves.last_value([])) and curves.last_value([nan, 5.0]) == 5.0

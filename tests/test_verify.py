@@ -5,7 +5,7 @@ import pytest
 
 from grokbook import chapters
 from grokbook.__main__ import main
-from grokbook.measures import last_value
+from grokbook.curves import last_value
 from grokbook.train import records, runner
 from grokbook.train.experiment import Watch
 from grokbook.train.verify import _range, _within, verify

@@ -3,7 +3,7 @@ import pytest
 import torch
 import xarray as xr
 
-from grokbook.measures import first_step
+from grokbook.curves import first_step
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.tasks import AdditionTask

@@ -1,11 +1,10 @@
-"""What one measures on learning curves and on weights: plain functions of numpy arrays.
+"""What one measures on weights: plain functions of numpy arrays.
 
 Everything is computed in double precision and vectorised over leading axes, so that a record's ``(run, snapshot, ...)``
 needs no loop. The Fourier transforms use ``exp(-2 pi i k n / p)``; powers are one-sided, ``k = 0 .. p // 2``.
 """
 
 from grokbook.measures.angles import circular_mean, circular_sd, resultant_length
-from grokbook.measures.curves import first_step, last_value, median, ranks
 from grokbook.measures.fourier import (
     IPR_DEFINITIONS,
     PhaseResiduals,

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from grokbook.measures import first_step, last_value
+from grokbook.curves import first_step, last_value
 from grokbook.train import records, runner
 from grokbook.train.experiment import Experiment
 

@@ -15,8 +15,7 @@ from grokbook.chapters.liu import Settings, theory, training
 from grokbook.chapters.liu.parallelograms import half
 from grokbook.chapters.liu.training import STRUCTURED, Sizes, as_authors, of_sizes, task_of, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below, between, near
-from grokbook.curves import spearman
-from grokbook.measures import median
+from grokbook.curves import median, ranks, spearman
 from grokbook.settings import Steps
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
@@ -168,8 +167,8 @@ def rank_correlation_within(found: xr.Dataset, label: str) -> float:
     """The same among networks of one size: ranks are taken within each size and counted from its middle."""
     both = []
     for name in ("predicted", "steps"):
-        ranks = [measures.ranks(values) for values in by_share(arrived(found, label), name)[1]]
-        both.append(np.concatenate([one - one.mean() for one in ranks]))
+        placed = [ranks(values) for values in by_share(arrived(found, label), name)[1]]
+        both.append(np.concatenate([one - one.mean() for one in placed]))
     a, b = both
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
@@ -204,7 +203,7 @@ def _find_it(found: xr.Dataset) -> float:
     return float(np.isfinite(found.steps.values).mean())
 
 
-def _faster(found: xr.Dataset, label: str, above: tuple[float, float], below: tuple[float, float]) -> float:
+def _faster(found: xr.Dataset, label: str, above: tuple[float, float], below: tuple[float, float]) -> Array:
     """Median steps between two shares of the table over those between two others."""
     return median(of(found, label, *above).steps.values) / median(of(found, label, *below).steps.values)
 
