@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -105,22 +104,6 @@ class Data:
         for begin in range(0, len(self.table), size):
             rows = slice(begin, begin + size)
             yield rows, self.given(self.table[rows].expand(len(self.labels), *[-1] * self.table.ndim))
-
-    def keep(self, members: Sequence[int]) -> Data:
-        """The same for some of the members."""
-        index = list(members)
-
-        def kept(value: Tensor | None) -> Any:
-            return None if value is None else value[index]
-
-        return dataclasses.replace(
-            self,
-            labels=self.labels[index],
-            in_train=self.in_train[index],
-            trained=[self.trained[i] for i in index],
-            targets=kept(self.targets),
-            whole=self.whole and Batch(*map(kept, self.whole)),
-        )
 
 
 def sample_losses(outputs: Tensor, labels: Tensor, loss: str, wanted: Tensor | None = None) -> Tensor:

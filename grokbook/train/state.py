@@ -205,7 +205,8 @@ class State:
         self.members = [self.members[i] for i in positions]
         self.optimizer.keep(positions)
         self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
-        self.data = self.data.keep(positions)
+        if self.runs:
+            self.data = Data.of(self.runs, self.data.table.device, self.data.dtype)
         self.batches, self.count, self.mask_keys, self.replays = None, None, None, {}
 
 
