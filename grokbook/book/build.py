@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import filecmp
 import json
 import multiprocessing
@@ -139,13 +138,7 @@ def plan(chapter: str, given: Mapping[str, Any], settings: Settings) -> dict[str
 @contextlib.contextmanager
 def _building(settings: Settings, what: str) -> Iterator[None]:
     """One build at a time in a build folder, a second one waits; says at the end which records it stands on."""
-    settings.build.mkdir(parents=True, exist_ok=True)
-    with (settings.build / "lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"Another build is at work in {settings.build}; waiting for it.", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with workers.alone(settings.build / "lock", f"builds in {settings.build}"):
         scale = "" if settings.scale == "full" else f" at {settings.scale} scale"
         print(f"Building {what}{scale}.", flush=True)
         started = time.monotonic()

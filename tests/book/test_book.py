@@ -137,7 +137,7 @@ def test_a_second_build_waits_for_the_first_and_says_so(tmp_path, capsys):
         order.append("second")
     thread.join()
     assert order == ["first", "second"]
-    assert "Another build is at work" in capsys.readouterr().out
+    assert f"another process builds in {settings.build}; waiting for it" in capsys.readouterr().err
 
 
 def test_figures_are_collected_and_only_what_changed_is_written(small_book, capsys):
