@@ -1,5 +1,6 @@
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 
@@ -79,8 +80,9 @@ def test_find_returns_the_record_of_its_experiment_only(saved):
         ({"runs": tuple(dataclasses.replace(run, optimizer=AdamW(0.1)) for run in RUNS)}, "optimizer.type"),
     ],
 )
-def test_why_stale_names_the_field_that_differs(record, change, field):
-    assert field in records.why_stale(dataclasses.replace(TINY, **change), record.attrs)
+def test_a_stale_record_names_the_field_that_differs(saved, change, field):
+    with pytest.raises(LookupError, match=re.escape(field)):
+        records.belongs(dataclasses.replace(TINY, **change), saved)
 
 
 def test_hash_is_of_the_recipe_and_not_of_names_or_labels():

@@ -301,7 +301,8 @@ def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
     """
     attributes = heading(path)
     if attributes["hash"] != experiment.hash:
-        raise LookupError(why_stale(experiment, attributes))
+        apart = difference(json.loads(json.dumps(experiment.recipe)), json.loads(attributes["recipe"]))
+        raise LookupError(apart or "nothing: the recipes agree")
     return attributes
 
 
@@ -319,12 +320,6 @@ def find(experiment: Experiment, path: Path) -> xr.Dataset:
             raise DamagedRecord(f"{path}: its runs' {name} is not what its recipe says")
     # Labels are no part of the recipe: a record keeps its numbers when they change, and takes the new ones.
     return record.assign_coords(label=asked["label"])
-
-
-def why_stale(experiment: Experiment, attributes: Mapping[str, Any]) -> str:
-    """The first field in which a record's recipe, among its attributes, differs from an experiment's."""
-    found = difference(json.loads(json.dumps(experiment.recipe)), json.loads(attributes["recipe"]))
-    return found or "nothing: the recipes agree"
 
 
 def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:
