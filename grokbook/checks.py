@@ -6,8 +6,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 
 def integer(name: str, value: Any, least: int, most: int | None = None) -> int:
     """``value`` as an int of at least ``least`` and at most ``most``.
@@ -23,18 +21,6 @@ def integer(name: str, value: Any, least: int, most: int | None = None) -> int:
     if number < least or (most is not None and number > most):
         raise ValueError(f"{name} must be an integer {wanted}, got {name}={number}")
     return number
-
-
-def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator itself, or a new one from a seed.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    try:
-        return np.random.default_rng(seed)
-    except TypeError:
-        raise ValueError(f"generator must be a numpy Generator, a seed or None, got {seed!r}") from None
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> None:

@@ -30,17 +30,6 @@ def test_what_is_no_integer_or_outside_is_refused(value, limits, line):
         checks.integer("p", value, *limits)
 
 
-def test_a_generator_goes_on_and_a_seed_begins_anew():
-    mine = np.random.default_rng(5)
-    assert checks.generator(mine) is mine
-    assert checks.generator(5).random() == checks.generator(5).random() == mine.random() != mine.random()
-
-
-def test_what_is_neither_generator_nor_seed_is_refused():
-    with pytest.raises(ValueError, match=r"^generator must be a numpy Generator, a seed or None, got 'five'$"):
-        checks.generator("five")
-
-
 def test_only_a_choice_passes():
     checks.one_of("averaging", "sum", ("sum", "mean"))
     with pytest.raises(ValueError, match=r"^averaging must be one of 'sum', 'mean', got 'median'$"):

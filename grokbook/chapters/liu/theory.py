@@ -71,7 +71,7 @@ def random_training_sets(p: int, size: int, count: int, *, generator: Seed = Non
     pairs = sums_of(checks.integer("p", p, 3)).pairs
     if not 1 <= checks.integer("size", size, 0) <= len(pairs):
         raise ValueError(f"size must be from 1 to {len(pairs)} samples for p={p}, got size={size}")
-    order = checks.generator(generator).random((checks.integer("count", count, 1), len(pairs))).argsort(-1)
+    order = np.random.default_rng(generator).random((checks.integer("count", count, 1), len(pairs))).argsort(-1)
     return pairs[order[:, :size]]
 
 
@@ -205,7 +205,7 @@ def critical_sizes(p: int, count: int, *, generator: Seed = None) -> NDArray[np.
     (count,), between p and N.
     """
     N = len(sums_of(checks.integer("p", p, 3)).pairs)
-    order = checks.generator(generator).random((checks.integer("count", count, 1), N)).argsort(-1)
+    order = np.random.default_rng(generator).random((checks.integer("count", count, 1), N)).argsort(-1)
     rank = order.argsort(-1)  # (count, sample): its place in the order
     below, above = np.full(count, p - 2), np.full(count, N)  # the line is not implied below, it is above
     while (open_ := above - below > 1).any():

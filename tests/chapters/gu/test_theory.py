@@ -442,10 +442,6 @@ GRID, PLUS, POINTS = np.eye(5, dtype=bool), modular_function("n + m", 5), np.zer
             lambda: theory.draw_training_mask(7, 0.3, holed=GRID),
             r"holed must have shape \(p, p\) = \(7, 7\), got \(5, 5\)",
         ),
-        (
-            lambda: theory.draw_training_mask(7, 0.3, generator="x"),
-            "generator must be a numpy Generator, a seed or None",
-        ),
         (lambda: theory.coverage_bound(97, 0), "k must be an integer of at least 1, got k=0"),
         (lambda: theory.diamond_counts(7, 14), "k must be an integer from 1 to 13, got k=14"),
         (

@@ -24,7 +24,7 @@ def draw_phases(width: int, *, constrained: bool = True, noise: float = 0.0, gen
         constrained: False draws the third phase independently too, which breaks eq. 12.
         noise: standard deviation in radians of a normal error added to the third phase.
     """
-    width, generator = checks.integer("width", width, 1), checks.generator(generator)
+    width, generator = checks.integer("width", width, 1), np.random.default_rng(generator)
     phi1, phi2, free = generator.uniform(-np.pi, np.pi, (3, width))
     phi3 = phi1 + phi2 if constrained else free
     return np.stack([phi1, phi2, phi3 + noise * generator.standard_normal(width)])

@@ -74,7 +74,7 @@ def coverage_times(p: int, k: int, draws: int, *, torus: bool = False, generator
     A point is uncovered by the first m pairs if its time exceeds m; the largest time covers everything.
     """
     p, k = _coverage_arguments(p, k)
-    draws, generator = checks.integer("draws", draws, 1), checks.generator(generator)
+    draws, generator = checks.integer("draws", draws, 1), np.random.default_rng(generator)
     orders = np.tile(np.arange(1, p * p + 1, dtype=np.int64), (draws, 1))
     return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k, torus)
 

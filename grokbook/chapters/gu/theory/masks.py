@@ -46,7 +46,7 @@ def draw_training_mask(
         raise ValueError(f"holed must have shape (p, p) = ({p}, {p}), got {holed.shape}")
     size = training_size(p, train_fraction, int(holed.sum()), split=split)
     mask = np.zeros(p * p, bool)
-    mask[checks.generator(generator).permutation(np.flatnonzero(~holed))[:size]] = True
+    mask[np.random.default_rng(generator).permutation(np.flatnonzero(~holed))[:size]] = True
     return mask.reshape(p, p)
 
 
