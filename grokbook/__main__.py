@@ -7,7 +7,6 @@ Exit status: 0 done, 1 it went wrong on the way, 2 what was asked cannot be (one
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import re
 import signal
@@ -388,13 +387,6 @@ def parser() -> Parser:
     return top
 
 
-# What a folder or disk that cannot be written to is reported as.
-WRITING = (
-    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR),
-    *(errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG),
-)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run one command; see the module's docstring for the exit status."""
     arguments = parser().parse_args(argv)
@@ -412,9 +404,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        if error.errno not in WRITING:
+        if not error.filename:
             raise
-        print(f"grokbook: cannot read or write {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        print(f"grokbook: cannot read or write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except MemoryError as error:
         print(f"grokbook: there is not enough memory for this ({error or 'nothing is left'})", file=sys.stderr)
