@@ -111,17 +111,17 @@ class Page(Mapping[str, xr.Dataset]):
 
     def _obtain(self, name: str) -> xr.Dataset:
         wanted = self.experiment(name)
-        candidates = [wanted]
+        candidates, fresh = [wanted], session.current().fresh
         if self.at_home:
             candidates += self.chapter.experiments[name].stand_ins(self.settings)
-        if not runner.fresh():
+        if not fresh:
             for one in candidates:
                 if (record := runner.known(one)) is not None:
                     return record.assign_attrs(size=size_of(wanted, one))
         affordable = [one for one in candidates if petaflop(one) <= self.settings.budget]
         if not affordable and not self.at_home:
             affordable = [one for one in fewer_seeds(wanted) if petaflop(one) <= self.settings.budget]
-        if not affordable or (self.at_home and not runner.fresh()):
+        if not affordable or (self.at_home and not fresh):
             raise NotTrained(name, self.command(name))
         record = runner.obtain(affordable[0], device=self.settings.device)
         return record.assign_attrs(size=size_of(wanted, affordable[0]))

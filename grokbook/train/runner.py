@@ -85,7 +85,7 @@ def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
         experiment: what is wanted.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session.
     """
-    if not fresh() and (record := known(experiment)) is not None:
+    if not session.current().fresh and (record := known(experiment)) is not None:
         return record
     began = time.monotonic()
     record = train(experiment, device=device)
@@ -101,11 +101,6 @@ def known(experiment: Experiment) -> xr.Dataset | None:
     if place.record is not None:
         _log(experiment, "cached" if place.path == records.cached_path(experiment) else "stored", began)
     return place.record
-
-
-def fresh() -> bool:
-    """Whether stored records are to be ignored."""
-    return session.current().fresh
 
 
 def _log(experiment: Experiment, source: str, began: float) -> None:
