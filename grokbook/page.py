@@ -134,14 +134,13 @@ class Page(Mapping[str, xr.Dataset]):
 
     # ------------------------------------------------------------------------------------------- what is shown
 
-    def show(self, figure: Any, id: str, claims: Sequence[str] = (), *, alt: str = "") -> None:
+    def show(self, figure: Any, id: str, claims: Sequence[str] = ()) -> None:
         """Show a figure, save it as PNG and SVG and its numbers as CSV, and write what stands below it.
 
         Args:
             figure: a matplotlib figure, or a widget of frames.
             id: of the figure and its files, as "fig4b".
             claims: ids of the claims that it decides.
-            alt: what it shows, in words, where the cell's metadata does not say so.
 
         Raises:
             LookupError: no such claim.

@@ -177,10 +177,10 @@ def line_shares(maps: ArrayLike) -> dict[str, Array]:
     return shares | {"rest": 1.0 - np.sum(list(shares.values()), axis=0)}
 
 
-def frequency_family_share(maps: ArrayLike, harmonics: int = 1) -> Array:
+def frequency_family_share(maps: ArrayLike) -> Array:
     """The share of a map's power held by one frequency in n and m together: (..., p, p) -> (...).
 
-    The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k, ..., +-harmonics k;
+    The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k;
     the share is that of the strongest family, with the mean of the map left out (nan for a constant map).
 
     Raises:
@@ -189,7 +189,7 @@ def frequency_family_share(maps: ArrayLike, harmonics: int = 1) -> Array:
     power = _map_power(maps)
     p, families = power.shape[-1], []
     for k in range(1, p // 2 + 1):
-        members = sorted({multiple * k % p for multiple in range(-harmonics, harmonics + 1)})
+        members = sorted({-k % p, 0, k})
         families.append(power[..., members, :][..., members].sum((-2, -1)))
     return ratio(np.max(families, axis=0), power.sum((-2, -1)))
 

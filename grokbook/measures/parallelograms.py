@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
 from grokbook.measures.common import Array, as_embedding
 
 
@@ -55,56 +54,48 @@ def standardised(embedding: ArrayLike, ddof: int = 1) -> Array:
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
 
 
-#: How the differences of d components become one gap: the Euclidean norm, or that divided by the root of d.
-REDUCTIONS = ("mean", "sum")
-
 BLOCK = 1 << 20  # differences held at once: 8 MB
 
 
-def parallelogram_gaps(embedding: ArrayLike, *, normalise: bool = True, reduce: str = "mean") -> Array:
-    """How far each permissible parallelogram is from closing: |E_i + E_j - E_m - E_n|.
+def parallelogram_gaps(embedding: ArrayLike, *, normalise: bool = True) -> Array:
+    """How far each permissible parallelogram is from closing: E_i + E_j - E_m - E_n, its root mean square.
 
     Args:
         embedding: (..., p, d) one vector per symbol.
-        normalise, reduce: as in `representation_quality_index`.
+        normalise: standardise every dimension first, see `standardised`.
 
     Returns:
         (..., parallelogram), in the order of ``sums_of(p).couples``.
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
-    checks.one_of("reduce", reduce, REDUCTIONS)
     pairs, couples = sums_of(embedding.shape[-2])
     embedding = standardised(embedding) if normalise else embedding
     sums = embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :]  # (..., sample, d)
-    return _gaps(sums, couples, reduce)
+    return _gaps(sums, couples)
 
 
-def representation_quality_index(
-    embedding: ArrayLike, delta: float = 0.1, *, normalise: bool = True, reduce: str = "mean"
-) -> Array:
+def representation_quality_index(embedding: ArrayLike, delta: float = 0.1) -> Array:
     """The share of the permissible parallelograms that close within delta, for addition without modulus.
 
-    The defaults are those of the authors' code: dimensions standardised with the sample standard deviation, and
-    the mean square over dimensions at most 0.01. Equation 2 as printed is ``reduce="sum"`` without ``normalise``.
+    As in the authors' code: dimensions standardised with the sample standard deviation, and the mean square over
+    dimensions at most 0.01. Equation 2 as printed takes the norm of embeddings as they are.
 
     Args:
         embedding: (..., p, d) one vector per symbol.
         delta: the largest gap of a parallelogram, a length (not squared); 0 asks for equality but for rounding.
-        normalise: standardise every dimension first, see `standardised`.
-        reduce: "mean" takes the root mean square over dimensions, "sum" the Euclidean norm.
 
     Returns:
         (...), from 0 to 1: a line E_k = a + k b has 1. nan where an embedding is not finite.
 
     Reference: Liu et al. (2022), eqs. 1-3.
     """
-    return _share_within(parallelogram_gaps(embedding, normalise=normalise, reduce=reduce), delta)
+    return _share_within(parallelogram_gaps(embedding), delta)
 
 
-def group_parallelogram_gaps(
-    embedding: ArrayLike, table: ArrayLike, *, normalise: bool = True, reduce: str = "mean"
-) -> Array:
-    """How far each couple of products with one answer is from agreeing: ||E_a E_b - E_c E_d||.
+def group_parallelogram_gaps(embedding: ArrayLike, table: ArrayLike) -> Array:
+    """How far each couple of products with one answer is from agreeing: E_a E_b - E_c E_d, its root mean square.
+
+    All matrices are divided by their common root mean square first.
 
     Returns:
         (..., parallelogram): couples of ordered pairs, row a * n + b, in lexicographic order.
@@ -117,36 +108,29 @@ def group_parallelogram_gaps(
     n, k = embedding.shape[-3], embedding.shape[-1]
     if embedding.shape[-2] != k or table.shape != (n, n):
         raise ValueError(f"embedding must be (..., n, k, k) and table (n, n), got {embedding.shape} and {table.shape}")
-    checks.one_of("reduce", reduce, REDUCTIONS)
-    if normalise:
-        size = np.sqrt(np.square(embedding).mean((-3, -2, -1), keepdims=True))
-        embedding = embedding / np.where(size > 0, size, 1.0)
+    size = np.sqrt(np.square(embedding).mean((-3, -2, -1), keepdims=True))
+    embedding = embedding / np.where(size > 0, size, 1.0)
     products = embedding[..., :, None, :, :] @ embedding[..., None, :, :, :]  # (..., n, n, k, k)
-    products = products.reshape(*embedding.shape[:-3], n * n, k * k)
-    return _gaps(products, _couples(table.ravel()), reduce)
+    return _gaps(products.reshape(*embedding.shape[:-3], n * n, k * k), _couples(table.ravel()))
 
 
-def group_representation_quality_index(
-    embedding: ArrayLike, table: ArrayLike, delta: float = 0.5**0.5, *, normalise: bool = True, reduce: str = "mean"
-) -> Array:
+def group_representation_quality_index(embedding: ArrayLike, table: ArrayLike, delta: float = 0.5**0.5) -> Array:
     """The share of couples of equal products a b = c d for which E_a E_b and E_c E_d agree within delta.
 
     Args:
         embedding: (..., element, k, k) one matrix per group element.
         table: (element, element) the index of each product.
-        delta: the largest gap, a length; the default is the authors' bound 0.5 on the mean squared difference. The
-            paper bounds the squared Frobenius norm instead: ``reduce="sum"`` and the root of its delta.
-        normalise: divide all matrices by their common root mean square.
+        delta: the largest gap, a length; the default is the authors' bound 0.5 on the mean squared difference.
 
     Returns:
         (...), from 0 to 1: a representation of the group has 1. nan where an embedding is not finite.
 
-    Reference: Liu et al. (2022), appendix H.
+    Reference: Liu et al. (2022), appendix H; the paper bounds the squared Frobenius norm instead.
     """
-    return _share_within(group_parallelogram_gaps(embedding, table, normalise=normalise, reduce=reduce), delta)
+    return _share_within(group_parallelogram_gaps(embedding, table), delta)
 
 
-def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str) -> Array:
+def _gaps(sums: Array, couples: NDArray[np.int64]) -> Array:
     """(..., sample, d) -> (..., couple), a block of couples and of leading axes at a time; rounding counts as zero."""
     lead, d = sums.shape[:-2], max(sums.shape[-1], 1)
     flat = sums.reshape(-1, *sums.shape[-2:])
@@ -160,9 +144,7 @@ def _gaps(sums: Array, couples: NDArray[np.int64], reduce: str) -> Array:
             gaps[top : top + tall, left : left + wide] = np.linalg.norm(rows[:, a] - rows[:, b], axis=-1)
     rounding = 1e-12 * np.abs(flat).max((-2, -1))
     gaps[gaps <= np.where(np.isfinite(rounding), rounding, 0.0)[:, None]] = 0.0
-    if reduce == "mean":
-        gaps /= np.sqrt(d)
-    return gaps.reshape(*lead, len(couples))
+    return (gaps / np.sqrt(d)).reshape(*lead, len(couples))
 
 
 def _share_within(gaps: Array, delta: float) -> Array:

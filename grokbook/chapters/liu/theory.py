@@ -147,7 +147,7 @@ def implied(held: Held, p: int) -> NDArray[np.bool_]:
     It is what a random ground state closes; in three dimensions an equation holds by chance once in about 1e20.
     """
     R = ground_state(held, p, np.random.default_rng(0).standard_normal((p, 3)))
-    return parallelogram_gaps(R, normalise=False, reduce="sum") < 1e-7
+    return parallelogram_gaps(R, normalise=False) < 1e-7
 
 
 def ideal_rqi(train_pairs: ArrayLike, p: int) -> Array:
