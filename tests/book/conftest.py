@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -29,12 +30,11 @@ def notebook(*cells: str, parameters: str = PARAMETERS) -> dict:
     return {"cells": made, "metadata": spec, "nbformat": 4, "nbformat_minor": 5}
 
 
-@pytest.fixture
-def small_book(tmp_path: Path, root: Path) -> Callable[..., Path]:
-    """A function: code cells -> root of a repository with that one chapter, `small`."""
+@pytest.fixture(scope="session")
+def write_book(root: Path) -> Callable[..., Path]:
+    """A function: a place, code cells -> the place, a repository with that one chapter, `small`."""
 
-    def make(*cells: str, parameters: str = PARAMETERS) -> Path:
-        place = tmp_path / "repository"
+    def make(place: Path, *cells: str, parameters: str = PARAMETERS) -> Path:
         (place / "book").mkdir(parents=True, exist_ok=True)
         shutil.copytree(root / "_assets", place / "_assets", dirs_exist_ok=True)
         shutil.copy(root / "_config.yml", place)
@@ -45,6 +45,12 @@ def small_book(tmp_path: Path, root: Path) -> Callable[..., Path]:
         return place
 
     return make
+
+
+@pytest.fixture
+def small_book(tmp_path: Path, write_book: Callable[..., Path]) -> Callable[..., Path]:
+    """The same, in a place of the test's own."""
+    return functools.partial(write_book, tmp_path / "repository")
 
 
 # What readers may wait a minute for at quick scale, to see test accuracy rise, no test looks at.

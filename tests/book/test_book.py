@@ -60,14 +60,30 @@ def old_site(root: Path) -> Path:
     return place
 
 
-def test_parameters_reach_the_cells_and_the_pages(small_book, monkeypatch):
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, write_book) -> Path:
+    """A repository with a chapter that draws, prints and warns; built twice, into `a` and `b`."""
+    draws = "import matplotlib.pyplot as plt", "plt.plot([1, p])"
+    warns = "import sys; print('careful', file=sys.stderr)"
+    place = write_book(tmp_path_factory.mktemp("built"), *draws, "print('p is', p + 1000)", warns)
+    for name in "ab":
+        book.make_book(Settings(root=place, output=place / name))
+    return place
+
+
+def test_two_builds_of_the_same_book_are_byte_identical(built):
+    assert tree(built / "a" / "html") == tree(built / "b" / "html")
+
+
+def test_parameters_reach_the_cells_and_the_pages(built, monkeypatch, capsys):
     monkeypatch.setattr(book.parameters, "settings_of", lambda page: lambda p=7: None)
-    root = small_book("print(f'the modulus is {p + 1000}')")
-    index = book.make_book(Settings(root=root))
-    assert "the modulus is 1007" in (index.parent / "book" / "small.html").read_text()
-    page = book.make_chapter("small", {"p": "59"}, Settings(root=root))
-    assert "the modulus is 1059" in page.read_text()
-    assert "the modulus is 1007" in (index.parent / "book" / "small.html").read_text()  # the book is as it was
+    before = tree(built / "a" / "html")
+    assert "p is 1007" in before["book/small.html"].decode()
+    page = book.make_chapter("small", {"p": "59"}, Settings(root=built, output=built / "a"))
+    assert "p is 1059" in page.read_text()
+    assert tree(built / "a" / "html") == before
+    assert "careful" in capsys.readouterr().err  # for the terminal, not for the page
+    assert "<p>careful" not in page.read_text() and "careful\n</pre>" not in page.read_text()
 
 
 def test_quick_scale_takes_the_chapters_own_parameters_and_what_is_given_goes_first():
@@ -113,13 +129,6 @@ def test_a_chapters_process_that_is_killed_is_told_in_one_line(small_book):
     assert not (root / "_build" / "html").exists()
 
 
-def test_two_builds_of_the_same_book_are_byte_identical(small_book):
-    root = small_book("import matplotlib.pyplot as plt", "plt.plot([1, p])", "print(p)")
-    first = book.make_book(Settings(root=root, output=root / "a"))
-    second = book.make_book(Settings(root=root, output=root / "b"))
-    assert tree(first.parent) == tree(second.parent)
-
-
 def test_a_second_build_waits_for_the_first_and_says_so(tmp_path, capsys):
     settings = Settings(root=tmp_path)
     order, inside = [], threading.Event()
@@ -146,13 +155,14 @@ def test_figures_are_collected_and_only_what_changed_is_written(small_book, caps
     root = small_book(
         save, "(folder / 'one.svg').write_text(f'<svg>{p}</svg>'); (folder / 'two.svg').write_text('<svg/>');"
     )
-    place = book.make_figures(Settings(root=root))
-    assert sorted(tree(place)) == ["small/one.svg", "small/two.svg"]
-    assert place == root / "figures"
+    place = root / "figures"
+    (place / "small").mkdir(parents=True)
+    (place / "small" / "one.svg").write_text("<svg>another</svg>")
+    (place / "small" / "two.svg").write_text("<svg/>")
     os.utime(place / "small" / "two.svg", ns=(5, 5))
-    capsys.readouterr()
-    book.make_figures(Settings(root=root))
-    assert f"2 files in {place}, 0 of them new or changed" in capsys.readouterr().out
+    assert book.make_figures(Settings(root=root)) == place
+    assert f"2 files in {place}, 1 of them new or changed" in capsys.readouterr().out
+    assert tree(place) == {"small/one.svg": b"<svg>7</svg>", "small/two.svg": b"<svg/>"}
     assert (place / "small" / "two.svg").stat().st_mtime_ns == 5
     before = tree(place)
     quick = book.make_figures(Settings(scale="quick", root=root))
@@ -219,13 +229,6 @@ def test_kernels_find_the_settings_in_their_environment(small_book, unrendered):
         str(root),
     ]
     assert "".join(cells[3]["outputs"][0]["text"]) == "1\n"
-
-
-def test_what_a_cell_writes_to_stderr_is_told_in_the_terminal_and_not_on_the_page(small_book, capsys):
-    root = small_book("import sys; print('careful', file=sys.stderr)")
-    page = book.make_chapter("small", {}, Settings(root=root))
-    assert "careful" in capsys.readouterr().err
-    assert "<p>careful" not in page.read_text() and "careful\n</pre>" not in page.read_text()
 
 
 def test_an_interrupt_ends_the_build_its_kernel_and_nothing_else(small_book, tmp_path):
