@@ -85,26 +85,6 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class WindowedSchedule(Schedule):
-    """As ``Schedule``, and at each of ``length`` steps in a row in ``windows`` windows that are spread evenly.
-
-    Window i of n ends at the step (i + 1) / n of the way, so that what one step changes can be seen all along.
-    """
-
-    windows: int = 10
-    length: int = 200
-
-    def steps(self, last: int) -> NDArray[np.int64]:
-        """The steps at which a run of ``last`` steps is measured, ascending."""
-        return np.unique(np.concatenate([super().steps(last), self.consecutive(last).ravel()]))
-
-    def consecutive(self, last: int) -> NDArray[np.int64]:
-        """The steps of each window, (windows, length + 1), clipped to the run."""
-        ends = np.linspace(0, last, self.windows + 1).round().astype(np.int64)[1:]
-        return np.clip(ends[:, None] - np.arange(self.length, -1, -1), 0, last)
-
-
-@dataclass(frozen=True)
 class Stop:
     """A member leaves once ``measure`` has been at least ``threshold`` at ``evaluations`` evaluations in a row."""
 

@@ -10,11 +10,11 @@ from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, theory
 from grokbook.chapters.gu.reading import reached, t_fit
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.chapters.gu.training import TRACKED, every
+from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, every
 from grokbook.claims import Part, at_least, at_most, between
 from grokbook.curves import last
 from grokbook.models.pair_transformer import PairTransformer
-from grokbook.train.experiment import Experiment, WindowedSchedule
+from grokbook.train.experiment import Experiment
 from grokbook.words import percent
 
 section = Section("base")

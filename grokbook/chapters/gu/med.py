@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, reading
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.chapters.gu.training import TRACKED, every
+from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, every
 from grokbook.claims import Part, above, at_least, between
 from grokbook.curves import median
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.settings import Steps, several, whole
-from grokbook.train.experiment import Experiment, WindowedSchedule
+from grokbook.train.experiment import Experiment
 from grokbook.train.records import select
 from grokbook.words import percent, times
 
