@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 
@@ -43,11 +41,3 @@ def times(value: float | None) -> str:
 def seconds(value: float) -> str:
     """A duration: 45 s, 12 min, 3.1 h."""
     return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
-
-
-def listed(values: Iterable[object], most: int = 4) -> str:
-    """A few values as they are, or the first, the last and how many: "8, 12, … 512 (11 values)"."""
-    shown = [
-        f"{v:,}" if isinstance(v, int) and v >= 10_000 else f"{v:g}" if isinstance(v, float) else str(v) for v in values
-    ]
-    return ", ".join(shown) if len(shown) <= most else f"{shown[0]}, {shown[1]}, … {shown[-1]} ({len(shown)} values)"

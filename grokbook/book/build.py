@@ -155,9 +155,10 @@ def tell_records(log: Path) -> None:
     first = {one["hash"]: one for one in reversed(lines)}.values()
     for source in ("stored", "cached", "trained"):
         found = [one for one in first if one["source"] == source]
-        names = [one["experiment"] + (" (reduced)" if one["scale"] == "reduced" else "") for one in found]
+        names = [one["experiment"] + (" (reduced)" if one["scale"] == "reduced" else "") for one in found][::-1]
         if names:
-            print(f"  records {source}: {len(names)} ({words.listed(names[::-1], 12)})")
+            shown = names if len(names) <= 12 else [*names[:2], f"… {names[-1]}"]
+            print(f"  records {source}: {len(names)} ({', '.join(shown)})")
 
 
 # ---------------------------------------------------------------------------------------------------- staging
