@@ -60,18 +60,18 @@ class Entry:
         return any(_is_in(folder, one) for one in asked for folder in (records.ROOT / "results", out))
 
 
-def entries(path: Path | None = None) -> list[Entry]:
+def entries() -> list[Entry]:
     """The committed queue.
 
     Raises:
         ValueError: an entry that nothing can be made of; the message names it.
     """
     found = []
-    for place, given in enumerate(json.loads((path or PATH).read_text())):
+    for place, given in enumerate(json.loads(PATH.read_text())):
         try:
             found.append(_entry(given))
         except (LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"{(path or PATH).name}, entry {place} ({given.get('experiment')}): {error}") from None
+            raise ValueError(f"{PATH.name}, entry {place} ({given.get('experiment')}): {error}") from None
     return found
 
 

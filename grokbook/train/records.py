@@ -27,16 +27,10 @@ from grokbook import session
 from grokbook.train import say
 from grokbook.train.experiment import Experiment, coordinates, difference, hash_of
 
-FORMAT = (
-    "CLASS",
-    "NAME",
-    "DIMENSION_LIST",
-    "REFERENCE_LIST",
-    "_Netcdf4Dimid",
-    "_Netcdf4Coordinates",
-    "_NCProperties",
+FORMAT = {  # what NetCDF itself writes beside our attributes
+    "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties",
     "_FillValue",
-)
+}  # fmt: skip
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
 OTHER = "_nc4_non_coord_"  # before the name of a variable that is called as a dimension, and is not along it
 SCHEMA = 2  # the checksums of 1 left attributes out: they could be edited, and are read no more
@@ -252,10 +246,7 @@ def heading(path: Path) -> dict[str, Any]:
     if not path.is_file():  # reading from a pipe or device would not end
         raise OSError(errno.EEXIST, "it is no regular file", str(path))
     with _telling(path), h5py.File(path) as file:
-        attributes = {
-            key: value.item() if np.size(value) == 1 and hasattr(value, "item") else value
-            for key, value in file.attrs.items()
-        }
+        attributes = _attributes(file)
     if (schema := attributes.get("schema")) != SCHEMA:
         raise DamagedRecord(f"{path}: written in schema {schema}, this version reads {SCHEMA}")
     try:
