@@ -123,7 +123,7 @@ def _train(experiment: Any, arguments: argparse.Namespace) -> None:
         met = steps[np.isfinite(steps)]
         when = f"at step {np.median(met):.0f} (median; {met.min():.0f} to {met.max():.0f})" if len(met) else "never"
         print(f"  {100 * level:.0f} % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
-    print(f"The record: {record.encoding.get('source') or arguments.out or runner.status(experiment).path}")
+    print(f"The record: {runner.status(experiment, whole=False, out=arguments.out).path}")
 
 
 def queue_(arguments: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ import xarray as xr
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
-from grokbook.claims import Claim, Verdict, smallest, tally
+from grokbook.claims import Verdict, smallest, tally
 from grokbook.measures.common import unmeasured
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
@@ -143,7 +143,7 @@ class Page(Mapping[str, xr.Dataset]):
             claims: ids of the claims that it decides.
 
         Raises:
-            LookupError: no such claim.
+            KeyError: no such claim.
         """
         from IPython.display import HTML, Image, display
 
@@ -188,18 +188,13 @@ class Page(Mapping[str, xr.Dataset]):
     def rows(self, ids: Sequence[str]) -> str:
         """Claims as HTML rows: statement, paper, here, badge; parts, forecast and changes folded."""
         self._told |= set(ids)
-        return "".join(fold.claim_row(self, self._claim(id), *self.judge(id)) for id in ids)
-
-    def _claim(self, id: str) -> Claim:
-        if id not in self.chapter.claims:
-            raise LookupError(f"{self.chapter.name} has no claim {id}; it has {', '.join(self.chapter.claims)}")
-        return self.chapter.claims[id]
+        return "".join(fold.claim_row(self, self.chapter.claims[id], *self.judge(id)) for id in ids)
 
     def judge(self, id: str) -> tuple[Verdict, Verdict]:
         """The verdict by today's parts and the one that is counted."""
         if id not in self.verdicts:
             asked = list(self._asked)
-            claim = self._claim(id)
+            claim = self.chapter.claims[id]
             today, counted = claim.judge(self), claim.counted(self)
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})

@@ -99,9 +99,7 @@ def verify(
     Args:
         experiment: whose record is to be checked.
         sample: at least how many runs, spread over the record; None is all.
-        device: see ``runner.choose_device``.
-        workers: see ``runner.train``.
-        scheduler: see ``runner.train``.
+        device, workers, scheduler: see ``runner.train``.
 
     Raises:
         FileNotFoundError: there is no record that is whole and of this recipe.
