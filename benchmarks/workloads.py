@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from benchmarks import clock
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.chapters.resnet.tasks import ShapeSum
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
@@ -22,7 +21,7 @@ from grokbook.models.resnet import ResNet18
 from grokbook.models.slot_mlp import SlotMLP
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import Adam, AdamW, Group
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train import products, records, workers
 from grokbook.train.experiment import Run
 from grokbook.train.state import State

@@ -404,9 +404,10 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        if not error.filename:
+        if error.errno is None:
             raise
-        print(f"grokbook: cannot read or write {error.filename}: {error.strerror}", file=sys.stderr)
+        what = f"cannot read or write {error.filename}" if error.filename else "the system refuses"
+        print(f"grokbook: {what}: {error.strerror}", file=sys.stderr)
         return 1
     except MemoryError as error:
         print(f"grokbook: there is not enough memory for this ({error or 'nothing is left'})", file=sys.stderr)

@@ -6,12 +6,15 @@ import ast
 import itertools
 import operator
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+Recipe = Literal["trainer", "diagram"]
 
 SIGNS: dict[type, Any] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 _ALLOWED = "n, m, whole numbers, +, -, * and **"
@@ -103,6 +106,183 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
     table = np.broadcast_to(np.asarray(found, np.int64), (p, p)).copy()
     table.flags.writeable = False
     return table
+
+
+class _Drawn:
+    """A task whose seed decides targets and training set together."""
+
+    def targets(self, seed: int) -> NDArray[np.float64] | None:
+        """What the outputs are to be for each answer, (labels, target_size); None is one-hot."""
+        return self._draw(seed)[0]
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which samples a seed trains on, (rows,)."""
+        return self._draw(seed)[1]
+
+    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AdditionTask(_Drawn):
+    """Learn i + j of two symbols from some of its samples: the toy problem of Liu et al. (2022), section 3.
+
+    A sample is unordered, and enters as the number of times that each symbol occurs in it, so that its product with
+    a table of embeddings is E_i + E_j.
+
+    Args:
+        p: number of symbols, at least 2.
+        train_size: how many samples are trained on.
+        target_size: answers are represented by this many normal numbers, drawn from the seed; 0 leaves them one-hot.
+        modular: take the sum mod p.
+        ordered: take all p**2 ordered pairs, (i, j) and (j, i) being two samples.
+        pairs: the training set, if it is not to be drawn from the seed.
+        recipe: in which order a seed is used up, for the step counts of published trainings to come out again:
+            ``"trainer"`` draws targets and then the training set; ``"diagram"``, of the phase diagrams, begins with
+            p times ``target_size`` (or the number of answers) normal numbers that nobody needs.
+
+    Raises:
+        ValueError: a value out of range, a pair outside the table, an empty or a full training set.
+    """
+
+    p: int
+    train_size: int
+    target_size: int = 30
+    modular: bool = False
+    ordered: bool = False
+    pairs: tuple[tuple[int, int], ...] = ()
+    recipe: Recipe = "trainer"
+    version: ClassVar[int] = 1
+    split_fields: ClassVar[tuple[str, ...]] = ("train_size", "pairs")
+
+    def __post_init__(self) -> None:
+        if self.p < 2:
+            raise ValueError(f"p = {self.p}: a whole number of symbols of at least 2 is needed")
+        _check_targets(self.target_size, self.recipe)
+        rows = len(self.samples)
+        if self.pairs:
+            outside = [pair for pair in self.pairs if not all(0 <= symbol < self.p for symbol in pair)]
+            if outside:
+                raise ValueError(f"pairs: {outside[0]} is outside the table; symbols are 0 to {self.p - 1}")
+            if self.train_size != len(self._rows_of_pairs()):
+                raise ValueError(
+                    f"train_size = {self.train_size}: pairs holds {len(self._rows_of_pairs())} different samples"
+                )
+        _check_train_size(self.train_size, rows)
+
+    @classmethod
+    def of_pairs(cls, pairs: ArrayLike, p: int, **settings: Any) -> AdditionTask:
+        """The task with this training set, (n, 2); order within a pair and repeats do not matter."""
+        unordered = sorted({tuple(sorted(pair)) for pair in np.asarray(pairs, int).reshape(-1, 2).tolist()})
+        return cls(p, len(unordered), pairs=tuple(unordered), **settings)
+
+    @property
+    def samples(self) -> NDArray[np.int64]:
+        """All samples in lexicographic order, (rows, 2)."""
+        i, j = np.divmod(np.arange(self.p**2), self.p)
+        return np.stack([i, j], -1)[slice(None) if self.ordered else i <= j]
+
+    @property
+    def labels(self) -> int:
+        """How many answers there are."""
+        return self.p if self.modular else 2 * self.p - 1
+
+    def table(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """How often each symbol is in each sample, (rows, p), and the answers, (rows,)."""
+        one_hot = np.eye(self.p, dtype=np.float32)
+        answers = self.samples.sum(-1)
+        return one_hot[self.samples].sum(1), answers % self.p if self.modular else answers
+
+    def train_pairs(self, seed: int) -> NDArray[np.int64]:
+        """The samples that a seed trains on, (train_size, 2)."""
+        return self.samples[self.in_train(seed)]
+
+    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+        chosen = self._rows_of_pairs() if self.pairs else None
+        unused = (self.p, self.target_size or self.labels) if self.recipe == "diagram" else (0, 0)
+        targets = self.labels, self.target_size
+        return _targets_and_split(seed, len(self.samples), self.train_size, targets, unused, chosen)
+
+    def _rows_of_pairs(self) -> list[int]:
+        wanted = {pair if self.ordered else tuple(sorted(pair)) for pair in self.pairs}
+        return [row for row, sample in enumerate(self.samples.tolist()) if tuple(sample) in wanted]
+
+
+@dataclass(frozen=True)
+class GroupTask(_Drawn):
+    """Learn the product of two elements of a group: Liu et al. (2022), appendix H.
+
+    Args:
+        group: a name that `group_table` knows.
+        train_size: how many of the ordered pairs are trained on.
+        target_size: as in `AdditionTask`.
+        recipe: ``"diagram"`` writes products in the other order, (a b)(x) = b(a(x)), as behind the published diagram.
+
+    Raises:
+        ValueError: an unknown group, or a value out of range.
+    """
+
+    group: str
+    train_size: int
+    target_size: int = 30
+    recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})
+    version: ClassVar[int] = 1
+    split_fields: ClassVar[tuple[str, ...]] = ("train_size",)
+
+    def __post_init__(self) -> None:
+        _check_targets(self.target_size, self.recipe or "trainer")
+        _check_train_size(self.train_size, self.labels**2)
+
+    @property
+    def labels(self) -> int:
+        """The group's order."""
+        return len(group_table(self.group))
+
+    @property
+    def samples(self) -> NDArray[np.int64]:
+        """All ordered pairs, (rows, 2)."""
+        return np.stack(np.divmod(np.arange(self.labels**2), self.labels), -1)
+
+    def table(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Both factors one-hot, (rows, 2, order), and the index of their product, (rows,)."""
+        products = group_table(self.group)
+        answers = products.T if self.recipe == "diagram" else products
+        return np.eye(self.labels, dtype=np.float32)[self.samples], answers.reshape(-1)
+
+    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+        return _targets_and_split(seed, self.labels**2, self.train_size, (self.labels, self.target_size))
+
+
+def _targets_and_split(
+    seed: int,
+    rows: int,
+    train_size: int,
+    targets: tuple[int, int],
+    unused: tuple[int, int] = (0, 0),
+    chosen: Sequence[int] | None = None,
+) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+    """Targets and training set of a seed, by NumPy's legacy generator, whose stream is the one of the publications."""
+    generator = np.random.RandomState(seed)
+    generator.normal(size=unused)
+    drawn = generator.normal(size=targets) if targets[1] else None
+    mask = np.zeros(rows, bool)
+    mask[generator.choice(rows, train_size, replace=False) if chosen is None else chosen] = True
+    return drawn, mask
+
+
+def _check_targets(size: int, recipe: str = "trainer") -> None:
+    if size < 0:
+        raise ValueError(f"target_size = {size}: a whole number of at least 0 is needed")
+    if recipe not in get_args(Recipe):
+        raise ValueError(f"recipe = {recipe!r}: choose one of {', '.join(get_args(Recipe))}")
+
+
+def _check_train_size(size: int, rows: int) -> None:
+    if not 0 < size < rows:
+        raise ValueError(
+            f"train_size = {size}: between 1 and {rows - 1} of the {rows} samples is needed, so that neither the "
+            "training nor the test set is empty"
+        )
 
 
 @cache

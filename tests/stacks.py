@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from grokbook.chapters.liu.tasks import AdditionTask, GroupTask
 from grokbook.models.decoder import Decoder
 from grokbook.models.dense import DenseNet
 from grokbook.models.embedded_mlp import EmbeddedMLP
@@ -19,7 +18,7 @@ from grokbook.models.slot_mlp import SlotMLP
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import AttentionOnly, Transformer
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, GroupTask, ModularTask
 from grokbook.train.experiment import Run
 
 

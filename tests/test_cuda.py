@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.curves import first_step
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train import engine
 from grokbook.train import state as train_state
 from grokbook.train.experiment import Experiment, Run, Schedule

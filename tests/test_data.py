@@ -11,12 +11,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import SGD, AdamW
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train import engine, state
 from grokbook.train.experiment import Experiment, Run, Schedule
 from tests.textbook_mlp import PlainMLP, batch_rows, plain_loss, plain_optimizer

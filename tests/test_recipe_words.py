@@ -7,11 +7,10 @@ import dataclasses
 import numpy as np
 
 from grokbook import recipes
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.models.encoder import PairEncoder
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train.experiment import Run
 
 

@@ -8,14 +8,13 @@ steps it stays small.
 import pytest
 
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.chapters.liu.tasks import AdditionTask, GroupTask
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import AttentionOnly, Transformer
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, GroupTask, ModularTask
 from grokbook.train import engine
 from grokbook.train.experiment import Experiment, Run, Schedule
 

@@ -3,10 +3,10 @@ import pytest
 import torch
 import xarray as xr
 
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.curves import first_step
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
+from grokbook.tasks import AdditionTask
 from grokbook.train import engine
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from grokbook.lazy import torch
 from grokbook.models.dense import backward, check_layers, draw_layers, forward, in_pieces
+from grokbook.tasks import Recipe
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     Params = dict[str, Tensor]
-
-Recipe = Literal["trainer", "diagram"]  # in which order a seed is used up, of weights as of targets and splits
 
 
 @dataclass(frozen=True)

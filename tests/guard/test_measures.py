@@ -12,13 +12,12 @@ import pytest
 import torch
 
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.chapters.liu.tasks import AdditionTask, GroupTask
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import Transformer
 from grokbook.optim import SGD
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, GroupTask, ModularTask
 from grokbook.train import monitor
 from grokbook.train.experiment import Experiment, Run
 from grokbook.train.state import State

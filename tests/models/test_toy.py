@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from grokbook.chapters.liu.measures import MAP_SIDE, map_points
-from grokbook.chapters.liu.tasks import AdditionTask, GroupTask
 from grokbook.models.dense import DenseNet, draw_layers, tanh_
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.optim import AdamW, Group
+from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train import data, engine
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.monitor import MEASURES

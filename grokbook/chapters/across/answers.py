@@ -17,10 +17,10 @@ from grokbook.chapters.across import measures as measures  # all families and me
 from grokbook.chapters.across.watched import WATCHED
 from grokbook.chapters.across.zoo import FAMILIES
 from grokbook.chapters.gu.theory import covered_fraction
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.chapters.liu.theory import grokking_rate
 from grokbook.claims import Part, at_least, at_most
 from grokbook.curves import at, first, last, median, spearman
+from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Run
 from grokbook.words import percent
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from grokbook.chapter import Section
 from grokbook.chapters.across import Settings
 from grokbook.chapters.across.zoo import Family, Shuffled, enter, experiment
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.settings import Steps
+from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Run
 
 section = Section("toy")

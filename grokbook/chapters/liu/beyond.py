@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.chapters.liu.training import STRUCTURED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Part, at_least, below
 from grokbook.curves import median, smallest, sweep
 from grokbook.settings import Steps, several, whole
+from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
 from grokbook.train.records import select
 

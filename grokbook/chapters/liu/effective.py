@@ -13,11 +13,11 @@ from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory, training
 from grokbook.chapters.liu.parallelograms import half
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.chapters.liu.training import STRUCTURED, Sizes, as_authors, of_sizes, task_of, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below, between, near
 from grokbook.curves import median, ranks, spearman
 from grokbook.settings import Steps
+from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
 from grokbook.words import percent
 

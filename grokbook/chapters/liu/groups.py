@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
-from grokbook.chapters.liu.tasks import GroupTask
 from grokbook.chapters.liu.training import STRUCTURED, two_groups
 from grokbook.claims import Bound, Part, at_least, at_most, between, exactly
 from grokbook.curves import last
 from grokbook.models.toy import ProductDecoder
 from grokbook.settings import Seeds, Steps, several, whole
-from grokbook.tasks import group_table
+from grokbook.tasks import GroupTask, group_table
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 
 Array = NDArray[np.float64]

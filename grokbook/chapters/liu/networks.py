@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.chapters.liu.training import Sizes, as_authors, of_sizes, toy_run, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import last, median
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW
 from grokbook.settings import Seeds, Steps
+from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import select
 from grokbook.words import percent

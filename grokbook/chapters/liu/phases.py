@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GROKKING, MEMORISATION, Array, Diagram, phase_name
-from grokbook.chapters.liu.tasks import AdditionTask, GroupTask
 from grokbook.chapters.liu.training import BOTH_REACHED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, exactly, near
 from grokbook.curves import median
 from grokbook.models.toy import ProductDecoder
+from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import conditions
 from grokbook.words import number, percent

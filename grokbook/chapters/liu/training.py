@@ -16,11 +16,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapters.liu import Settings
-from grokbook.chapters.liu.tasks import AdditionTask
 from grokbook.chapters.liu.theory import ideal_accuracy
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.settings import several, whole
+from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Run, Watch
 
 EMBEDDING_RATE, DECODER_RATE = 1e-3, 1e-4

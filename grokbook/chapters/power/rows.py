@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
 from grokbook.chapters.power.theory.cosets import coset_contrast
-from grokbook.chapters.power.theory.groups import representation_shares
 from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
 from grokbook.claims import Part, above, at_least, at_most
 from grokbook.curves import best
+from grokbook.measures import representation_shares
 from grokbook.settings import Steps
 from grokbook.train.experiment import Experiment, Run
 from grokbook.words import percent, times

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.liu import CHAPTER, Settings, effective, networks, theory, training
-from grokbook.chapters.liu.tasks import AdditionTask
+from grokbook.tasks import AdditionTask
 from grokbook.train import engine
 from grokbook.train.experiment import Schedule
 

@@ -10,9 +10,9 @@ import torch
 from grokbook.chapters.power.theory import coset_contrast, fit_times, operation, partner_share, sharpness
 from grokbook.chapters.power.theory.blanks import groups, puzzle, tables
 from grokbook.chapters.power.theory.cosets import coset_partitions
-from grokbook.chapters.power.theory.groups import characters, parity, representation_shares
 from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partners, train_size
 from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness
+from grokbook.measures.groups import characters, parity, representation_shares
 
 PLAIN = {
     "x+y": lambda x, y, p: x + y,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
-from grokbook.chapters.power.theory.groups import ELEMENTS, parity
 from grokbook.chapters.power.theory.operations import inverses
+from grokbook.measures.groups import ELEMENTS, parity
 from grokbook.tasks import group_table
 
 Array = NDArray[np.float64]

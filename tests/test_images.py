@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from grokbook.chapters.liu.digits import MNIST, ImageTask
+from grokbook.images import MNIST, ImageTask
 from grokbook.train.experiment import describe
 
 
