@@ -12,6 +12,7 @@ import platform
 import re
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -31,8 +32,6 @@ FORMAT = {  # what NetCDF itself writes beside our attributes
     "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties",
     "_FillValue",
 }  # fmt: skip
-NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
-OTHER = "_nc4_non_coord_"  # before the name of a variable that is called as a dimension, and is not along it
 SCHEMA = 2  # the checksums of 1 left attributes out: they could be edited, and are read no more
 ROOT = Path(grokbook.__file__).resolve().parent.parent
 
@@ -137,56 +136,29 @@ def save(record: xr.Dataset, path: Path) -> None:
     Raises:
         OSError: the folder cannot be written to, or the disk is full; nothing is left behind.
     """
-    import h5py
-
     record = record.copy()
-    for name in record.data_vars:
+    encoding: dict[str, dict[str, Any]] = {}
+    for name in [*record.data_vars, *record.coords]:
         values = record[name].values
-        if values.dtype.kind == "f" and "run" in record[name].dims:
+        if values.dtype.kind == "f" and "run" in record[name].dims and name in record.data_vars:
             values = values.astype(np.float32)
             if "snapshot" in record[name].dims and values.ndim > 2:
                 values = round_mantissa(values, SNAPSHOT_BITS)
             record[name] = record[name].copy(data=values)
+        if values.dtype.kind in "fi" and values.size > 64:
+            encoding[str(name)] = {"zlib": True, "complevel": 6, "shuffle": True}
     record.attrs["checksum"] = checksum(record)
     # Through memory: on a full disk the HDF5 library does not raise an error but takes the process down.
     content = io.BytesIO()
-    with h5py.File(content, "w") as file:
-        _lay_out(record, file)
+    with _one_writer():
+        record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
     write_whole(path, content.getvalue())
 
 
-def _lay_out(record: xr.Dataset, file: Any) -> None:
-    """A record in an open file, as xarray writes NetCDF, who looks everything up many times and takes four as long."""
-    from h5py import string_dtype
-
-    variables, about = xr.conventions.encode_dataset_coordinates(record)
-    scales = [str(name) for name, one in variables.items() if one.dims == (name,)]
-    for dim, size in record.sizes.items():
-        if dim not in scales:
-            file.create_dataset(str(dim), (size,), ">f4").make_scale(f"{NO_VARIABLE}{size:10d}")
-    for name in sorted(map(str, variables), key=lambda name: name not in scales):
-        values, own, options = variables[name].values, dict(variables[name].attrs), {}
-        if values.dtype.kind == "U":
-            values, options = values.astype(object), {"dtype": string_dtype()}
-        elif values.dtype.kind == "b":
-            values, own["dtype"] = values.astype("i1"), "bool"
-        elif values.size > 64:
-            options = {"compression": "gzip", "compression_opts": 6, "shuffle": True}
-        if values.dtype.kind == "f":
-            own["_FillValue"] = values.dtype.type(np.nan)
-        made = file.create_dataset(OTHER * (name in record.sizes and name not in scales) + name, data=values, **options)
-        if name in scales:
-            made.make_scale(name)
-        else:
-            for axis, dim in zip(made.dims, variables[name].dims, strict=True):
-                axis.attach_scale(file[dim])
-        _attach(made, own)
-    _attach(file, about)
-
-
-def _attach(one: Any, attributes: Mapping[Any, Any]) -> None:
-    for key, value in attributes.items():
-        one.attrs[key] = value if isinstance(value, str) else np.atleast_1d(value)
+def _one_writer() -> contextlib.AbstractContextManager[Any]:
+    """On a Dask worker xarray would ask the cluster for a lock on what is written; this is in our memory alone."""
+    dask = sys.modules.get("dask")
+    return dask.config.set(scheduler="synchronous") if dask else contextlib.nullcontext()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -292,13 +264,13 @@ def _dataset(file: Any) -> xr.Dataset:
     variables = {}
     for name, one in file.items():
         own = _attributes(one)
-        if one.is_scale and one.attrs["NAME"].startswith(NO_VARIABLE.encode()):
+        if one.is_scale and one.attrs["NAME"].startswith(b"This is a netCDF dimension but not"):
             continue
         values = one[()] if one.dtype.kind != "O" else one.asstr()[()].astype(str)
         dims = (name,) if one.is_scale else tuple(axis[0].name.rpartition("/")[2] for axis in one.dims)
         beside |= {name} if one.is_scale else set(own.pop("coordinates", "").split())
         # a variable called as one of the dimensions that is not along it stands under another name
-        variables[name.removeprefix(OTHER)] = dims, values.astype(own.pop("dtype", values.dtype)), own
+        variables[name.removeprefix("_nc4_non_coord_")] = dims, values.astype(own.pop("dtype", values.dtype)), own
     return xr.Dataset(variables, attrs=about).set_coords(beside)
 
 
