@@ -152,15 +152,15 @@ def published(kind):
             return Run(AdditionTask(10, 45), AdditionDecoder(10), AdamW(1e-4, 0.0, groups=both), 2000, 58)
         case "diagram, regression":
             task, model = AdditionTask(10, 45, recipe="diagram"), AdditionDecoder(10, recipe="diagram")
-            return Run(task, model, AdamW(1e-4, 0.0, groups=both), 3000, 58)
+            return Run(task, model, AdamW(1e-4, 0.0, groups=both), 2100, 58)
         case "diagram, classification":
             task = AdditionTask(10, 45, 0, recipe="diagram")
             model = AdditionDecoder(10, outputs=19, recipe="diagram")
-            return Run(task, model, AdamW(1e-4, 0.0, eps=19e-8, groups=both), 2000, 6, "cross_entropy")
+            return Run(task, model, AdamW(1e-4, 0.0, eps=19e-8, groups=both), 1350, 6, "cross_entropy")
         case "diagram, group":
             task = GroupTask("S3", 24, recipe="diagram")
             model = ProductDecoder(6, init_scale=1.0, shrinkage=0.0, recipe="diagram")
-            return Run(task, model, AdamW(1e-4, 0.0, groups=both), 600, 0)
+            return Run(task, model, AdamW(1e-4, 0.0, groups=both), 450, 0)
 
 
 # Published counts start from 0 and look after the update, so that theirs is one less than the number of updates. In

@@ -78,10 +78,16 @@ def correlation(x: Array, y: Array) -> list[float]:
     """Spearman's, with the 5th and 95th percentile of a bootstrap over runs."""
     known = np.isfinite(x)
     x, y = x[known], np.minimum(y[known], 1e12)  # never is last
-    draw = np.random.default_rng(0)
-    again = [spearman(x[k], y[k]) for k in (draw.integers(0, len(x), len(x)) for _ in range(DRAWS * (len(x) > 3)))]
-    again = [one for one in again if np.isfinite(one)]
-    return [spearman(x, y), *(np.percentile(again, (5, 95)) if again else (np.nan, np.nan))]
+    if len(x) <= 3:
+        return [spearman(x, y), np.nan, np.nan]
+    drawn = np.stack([x, y])[:, np.random.default_rng(0).integers(0, len(x), (DRAWS, len(x)))]
+    one, other = drawn[..., None], drawn[..., None, :]
+    ranks = (one > other).sum(-1) + (one == other).sum(-1) / 2  # of all draws at once, equal values sharing theirs
+    ranks -= ranks.mean(-1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # a draw of one network only has no correlation
+        again = ranks.prod(0).sum(-1) / np.sqrt((ranks**2).sum(-1).prod(0))
+    again = again[np.isfinite(again)]
+    return [spearman(x, y), *(np.percentile(again, (5, 95)) if len(again) else (np.nan, np.nan))]
 
 
 def separation(before: Array, after: Array) -> float:

@@ -12,10 +12,18 @@ from grokbook.train.experiment import Schedule
 MADE = {name: [recipe(Settings()), *recipe.stand_ins(Settings())] for name, recipe in CHAPTER.experiments.items()}
 
 
-@pytest.mark.parametrize("chosen", [one for made in MADE.values() for one in made], ids=lambda one: one.hash[:8])
+def two_steps(whole):
+    """The first member's, with the state before and after."""
+    runs = tuple(dataclasses.replace(run, steps=2) for run in whole.select(next(whole.shards(1))).runs)
+    return dataclasses.replace(whole, runs=runs, snapshots=(0, -1), schedule=Schedule(log=2))
+
+
+SHORT = {short.hash: short for made in MADE.values() for short in map(two_steps, made)}
+
+
+@pytest.mark.parametrize("chosen", SHORT.values(), ids=lambda one: one.hash[:8])
 def test_every_experiment_steps_and_keeps_what_it_says(chosen):
-    runs = tuple(dataclasses.replace(run, steps=2) for run in chosen.select(next(chosen.shards(1))).runs)
-    record = engine.train(dataclasses.replace(chosen, runs=runs, snapshots=(0, -1), schedule=Schedule(log=2)))
+    record = engine.train(chosen)
     assert np.isfinite(record.train_loss.isel(step=-1)).all()
     for kept in chosen.keep:
         assert np.isfinite(record[kept].isel(snapshot=-1)).all()
