@@ -55,8 +55,8 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     entry = register.load(page.chapter.name).get(claim.id, {})
     changed = register.changed(entry)
     whose = "" if claim.whose == "paper" else "Our question. "
-    paper, here = claim.paper and f"Paper: {escape(claim.paper)}", counted.line and f"Here: {escape(counted.line)}"
-    said = " · ".join(filter(None, [paper, here, escape(counted.note)]))
+    paper, here = claim.paper and f"Paper: {claim.paper}", counted.line and f"Here: {counted.line}"
+    said = words.html(" · ".join(filter(None, [paper, here, counted.note])))
     inside = _parts(claim.parts, today)
     if claim.earlier:
         inside += f"<p>By the criterion as first registered, which counts: {counted.outcome}.</p>"
@@ -67,7 +67,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     return (
         f'<details class="claim" id="claim-{escape(claim.id)}"><summary>'
-        f"<b>{escape(claim.figure)}</b> {whose}{escape(claim.statement)} "
+        f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
         f'<span class="found">{said} {badge(counted.outcome, counted.size, changed=changed)}</span></summary>'
         f"{inside}</details>"
     )
@@ -84,7 +84,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     top = "".join(f"<th scope=col>{escape(one)}</th>" for one in head)
     body = ""
     for name, *rest in rows:
-        body += f"<tr><th scope=row>{escape(name)}</th>{''.join(f'<td>{escape(one)}</td>' for one in rest)}</tr>"
+        cells = "".join(f"<td>{words.html(one)}</td>" for one in rest)
+        body += f"<tr><th scope=row>{words.html(name)}</th>{cells}</tr>"
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -113,7 +114,8 @@ def _count(held: Sequence[xr.Dataset]) -> str:
 
 def waiting(rows: str) -> str:
     """Claims that stand below no figure, since theirs is not trained, folded."""
-    return rows and f"<details><summary>Claims whose figures are not trained yet</summary>{rows}</details>"
+    summary = "<summary>Claims whose figures are not trained yet</summary>"
+    return rows and f'<details class="below">{summary}{rows}</details>'
 
 
 def files(chapter: str, id: str) -> str:

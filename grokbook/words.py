@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
+
 import numpy as np
 
 
@@ -41,3 +44,9 @@ def times(value: float | None) -> str:
 def seconds(value: float) -> str:
     """A duration: 45 s, 12 min, 3.1 h."""
     return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
+
+
+def html(text: str) -> str:
+    """A text as HTML: t_0.5 and n_h with an index below the line, a percent sign on the line of its number."""
+    text = re.sub(r"(?<=\d) %", "\u00a0%", escape(text))
+    return re.sub(r"\b([A-Za-z])_(\w+(?:\.\d+)?)", r"\1<sub>\2</sub>", text)

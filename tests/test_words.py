@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grokbook.words import number, percent
+from grokbook.words import html, number, percent
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,8 @@ def test_numbers_have_three_digits(value, text):
 def test_shares_are_percentages_and_what_is_unknown_a_dash():
     assert (percent(0.5051), percent(0.00396), percent(1.0)) == ("50.5 %", "0.396 %", "100 %")
     assert percent(float("nan")) == percent(None) == "–"
+
+
+def test_an_index_stands_below_the_line_and_a_percent_sign_beside_its_number():
+    shown = html("t_0.5 / t_train < 5 % of gu/holes_by_text")
+    assert shown == "t<sub>0.5</sub> / t<sub>train</sub> &lt; 5\u00a0% of gu/holes_by_text"

@@ -17,9 +17,10 @@ from grokbook.train.records import ROOT
 if TYPE_CHECKING:
     from grokbook.chapters.scorecard.cards import Card
 
-PAPERS = re.compile(
-    r",? ?\(?(?:behind |the experiment of )?(?:the paper's )?((?:earlier )?Figs?\. ?\d[\w, ]*?)(?:\)|(?=[:;.]|$))"
+NUMBER = re.compile(
+    r"(?:(earlier) version's )?(Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
 )
+BRACKETS = re.compile(r" \((?:[^()]|\([^()]*\))*Figs?\.? \d[^()]*\)")
 
 
 def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -35,7 +36,7 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         code = "\n".join(line for line in cell["source"].splitlines() if not line.startswith("%"))
         about = cell["metadata"].get("mystnb", {})
         caption = plain(about.get("figure", {}).get("caption", ""), card)
-        number = PAPERS.search(caption)
+        number, said = NUMBER.search(caption), BRACKETS.sub("", caption)
         for call in ast.walk(ast.parse(code)):
             if (
                 isinstance(call, ast.Call)
@@ -46,8 +47,8 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 found.append(
                     {
                         "id": id,
-                        "label": number[1] if number else "Beyond",
-                        "caption": re.split(r"(?<=\w\.) ", PAPERS.sub("", caption))[0] or id.replace("_", " "),
+                        "label": " ".join(filter(None, number.groups())) if number else "Beyond",
+                        "caption": re.split(r"(?<!Fig\.)(?<=[\w)]\.) ", said)[0] or id.replace("_", " "),
                         "alt": about.get("image", {}).get("alt") or f"Frames of {card.name}, {id}, the last of them.",
                         "place": about.get("figure", {})
                         .get("name", f"made-{id}")
@@ -60,8 +61,10 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def plain(caption: str, card: Card) -> str:
     """A caption without roles and formulas' marks."""
     text = re.sub(r"\{glue:(?:text)?\}`([\w-]+)`", lambda name: card.facts.get(name[1], "–"), caption)
-    text = re.sub(r"\\text\{(\w+)\}", r"\1", re.sub(r" ?\{(?:eq|numref)\}`[^`]*`", "", text))
-    return re.sub(r"\\(?:var)?phi", "φ", text).replace("$", "").replace("^{(1)}", "₁").replace("\\", "")
+    text = re.sub(r"\{numref\}`[^`]*`\w?", "another figure", re.sub(r" ?\{eq\}`[^`]*`", "", text))
+    text = re.sub(r"\\text\{(\w+)\}", r"\1", text).replace("^\\top", "ᵀ").replace("^2", "²")
+    text = re.sub(r"\^\{\((\d)\)\}", lambda index: "₀₁₂₃"[int(index[1])], text)
+    return re.sub(r"\\(?:var)?phi", "φ", text).replace("$", "").replace("\\", "")
 
 
 def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
@@ -69,7 +72,7 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
     id, name = one["id"], card.chapter
     place = f"{name}.html#{one['place']}"
     said = card.figures.get(id)
-    head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {escape(one["caption"])}'
+    head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {words.html(one["caption"])}'
     if said is None or not (picture := folder / f"{id}.png").exists():
         return ""
     width, height = struct.unpack(">II", picture.read_bytes()[16:24])
@@ -133,7 +136,7 @@ def gallery(card: Card) -> Html:
     found.sort(key=lambda one: ([int(n) for n in re.findall(r"\d+", one["label"])][:1] or [10_000], one["label"]))
     tiles = [tile(card, one, folder) for one in found]
     missing = [
-        f'<a href="{card.chapter}.html#{one["place"]}">{escape(one["label"])}</a> {escape(one["caption"])}'
+        f'<a href="{card.chapter}.html#{one["place"]}">{escape(one["label"])}</a> {words.html(one["caption"])}'
         for one, made in zip(found, tiles, strict=True)
         if not made
     ]

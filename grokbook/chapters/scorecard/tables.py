@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from grokbook import words
 from grokbook.claims import OUTCOMES, SIZES
 from grokbook.fold import Html, badge
 
@@ -71,7 +72,7 @@ def claims(found: Sequence[Card]) -> Html:
     rows = []
     for card in found:
         for one in card.claims:
-            evidence = " → ".join(filter(None, (escape(one["paper"]), escape(one["ours"]))))
+            evidence = words.html(" → ".join(filter(None, (one["paper"], one["ours"]))))
             n, rank = len(card.behind(one.get("records", ()))), ORDER.index(one["outcome"])
             facets = {
                 "chapter": card.name,
@@ -83,9 +84,10 @@ def claims(found: Sequence[Card]) -> Html:
             data = "".join(f' data-{key}="{escape(value)}"' for key, value in facets.items())
             place = f"{card.chapter}.html#claim-{escape(one['id'], quote=True)}"
             whose = "" if one["whose"] == "paper" else "Our own. "
+            name = card.name if one["figure"] == card.name.lower() else f"{card.name}, {one['figure']}"
             cells = (
-                f'<th scope="row"><a href="{place}">{escape(card.name)}, {escape(one["figure"])}</a></th>'
-                f"<td>{whose}{escape(one['statement'])}<small>{evidence}</small></td>"
+                f'<th scope="row"><a href="{place}">{escape(name)}</a></th>'
+                f"<td>{whose}{words.html(one['statement'])}<small>{evidence}</small></td>"
                 f'<td data-label="Networks" data-sort="{n:06d}">{n or "–"}</td>'
                 f'<td data-sort="{rank}">{badge(one["outcome"], one["size"], changed=one["changed"])}</td>'
             )
@@ -98,9 +100,9 @@ def claims(found: Sequence[Card]) -> Html:
         "size": list(SIZES),
         "changed": ["changed", "unchanged"],
     }
-    words = {"chapter": "Paper", "whose": "Claims", "outcome": "Verdict", "size": "Size", "changed": "Criterion"}
+    titles = {"chapter": "Paper", "whose": "Claims", "outcome": "Verdict", "size": "Size", "changed": "Criterion"}
     fields = "".join(
-        f'<label>{words[key]} <select data-key="{key}"><option value="">all</option>'
+        f'<label>{titles[key]} <select data-key="{key}"><option value="">all</option>'
         f"{''.join(f'<option>{escape(value)}</option>' for value in values)}</select></label>"
         for key, values in choices.items()
     )
