@@ -314,7 +314,10 @@ def plain_numbers(axis: Any) -> None:
 
 
 def short(value: float) -> str:
-    """25000 -> "25k", 0.02 -> "0.02"."""
+    """25000 -> "25k", 0.02 -> "0.02", 1e-5 -> a power of ten."""
+    if 0 < abs(value) < 1e-3:
+        mantissa, exponent = f"{value:.0e}".split("e")
+        return rf"${mantissa}\cdot 10^{{{int(exponent)}}}$".replace(r"$1\cdot ", "$")
     if abs(value) >= 1000:
         return f"{value / 1000:g}k"
     return f"{value:g}"
