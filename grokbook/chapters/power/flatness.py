@@ -64,7 +64,7 @@ section.claim(
     Part("Spearman(sharpness, accuracy), subspaces", lambda d: spearman(d.subspaces, d.accuracy), at_most(-0.4)),
     Part("one-sided p", lambda d: one_sided(d.subspaces, d.accuracy), at_most(0.05)),
     on="sharpness_by_accuracy",
-    paper="-0.795, p < 0.000014",
+    paper="−0.795, p < 0.000014",
 )
 
 section.claim(
