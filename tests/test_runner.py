@@ -461,18 +461,34 @@ def test_a_new_label_reaches_records_that_were_made_under_an_old_one():
     assert records.select(runner.obtain(labelled("new")), label="new").sizes["run"] == 3
 
 
+def execute(script: Path, *lines: str) -> subprocess.CompletedProcess[str]:
+    """A script of a reader's own, in a process of its own."""
+    script.write_text("\n".join(lines))
+    known = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    return subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, **known},
+        cwd=script.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
 def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
     """Its workers import it and ask for the same training, which its parent holds."""
-    script = tmp_path / "unguarded.py"
-    script.write_text(
-        "from grokbook.train import runner, workers\nfrom tests.test_runner import tiny\n"
-        "workers.TRIES = 1\nrunner.train(tiny(), workers=2, block=2)\n"
-    )
-    known = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, **known}, capture_output=True, text=True, timeout=120
-    )
+    lines = ("from grokbook.train import runner, workers", "from tests.test_runner import tiny", "workers.TRIES = 1")
+    done = execute(tmp_path / "unguarded.py", *lines, "runner.train(tiny(), workers=2, block=2)")
     assert done.returncode == 1 and "a script that trains needs its calls under if __name__" in done.stderr
+
+
+def test_a_script_that_imports_chapters_trains_in_processes(tmp_path):
+    """Its workers import it, and xarray with it, before they are made workers of."""
+    training = "runner.train(tiny(), workers=2, block=2, out=Path('records'))"
+    imports = ("from pathlib import Path", "from grokbook import chapters", "from grokbook.train import runner")
+    guarded = ("if __name__ == '__main__':", "    from tests.test_runner import tiny", f"    {training}")
+    done = execute(tmp_path / "guarded.py", *imports, *guarded)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,8 @@ def numbers(names: Iterable[str], now: Measured) -> Numbers:
     found: Numbers = {}
     for name in names:
         if name not in MEASURES:
-            raise ValueError(f"measures = {name!r}: there is no such one; choose among {', '.join(sorted(MEASURES))}")
+            known = ", ".join(sorted(MEASURES))
+            raise ValueError(f"measures = {name!r}: none of that name; choose among {known}, or import a chapter's own")
         found.update(MEASURES[name](now))
     return found
 

@@ -110,9 +110,14 @@ def assemble(
 def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[Sequence[int]]) -> xr.Dataset:
     """One record from the records of an experiment's shards; ``places`` are their runs' positions in it."""
     order = np.argsort(np.concatenate(places))
-    bare = [part.drop_vars([str(name) for name in part.coords if name != "step"]) for part in parts]
     data = xr.concat(
-        bare, "run", join="outer", data_vars="all", coords="minimal", compat="override", combine_attrs="drop"
+        [bare(part) for part in parts],
+        "run",
+        join="outer",
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        combine_attrs="drop",
     )
     data = data.sortby("step").isel(run=order)
     provenance: dict[str, Any] = {
@@ -123,6 +128,11 @@ def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[
     provenance["resumed_at"] = "; ".join(sorted({part.attrs["resumed_at"] for part in parts}))
     variables = {str(name): (variable.dims, variable.values) for name, variable in data.data_vars.items()}
     return assemble(experiment, data.step.values, variables, provenance)
+
+
+def bare(record: xr.Dataset) -> xr.Dataset:
+    """A record without the coordinates that repeat its recipe, which take most of the time to write a short one."""
+    return record.drop_vars([name for name in record.coords if name != "step"])
 
 
 def place_of(record: xr.Dataset) -> dict[str, str]:
@@ -307,10 +317,10 @@ def find(experiment: Experiment, path: Path) -> xr.Dataset:
     record = load(path).assign_attrs(scale=experiment.scale)
     asked = {name: xr.Variable("run", values) for name, values in coordinates(experiment.runs).items()}
     for name, values in asked.items():
-        if name != "label" and not (name in record.coords and values.equals(record[name].variable)):
+        if name != "label" and name in record.coords and not values.equals(record[name].variable):
             raise DamagedRecord(f"{path}: its runs' {name} is not what its recipe says")
     # Labels are no part of the recipe: a record keeps its numbers when they change, and takes the new ones.
-    return record.assign_coords(label=asked["label"])
+    return record.assign_coords(asked)
 
 
 def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:

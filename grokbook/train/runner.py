@@ -397,7 +397,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
 
     try:
         record = engine.train(shard, device=device, checkpoint=checkpoint, report=beat, stop=STOP.is_set)
-        records.patiently(lambda: records.save(record, part))
+        records.patiently(lambda: records.save(records.bare(record), part))
     except Exception as error:
         with contextlib.suppress(OSError):
             report.write_text(traceback.format_exc())

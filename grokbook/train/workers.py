@@ -9,7 +9,6 @@ import logging
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -104,7 +103,6 @@ def begin_worker(number: int) -> None:
 
     Ctrl-C reaches every process of a terminal: that which asked then asks them to stop.
     """
-    sys.modules["dask"] = None  # type: ignore[assignment]  # xarray would import it, half a second, to know its arrays
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
