@@ -12,6 +12,7 @@ A cell that asks for a record which is not there ends, and says in one line how 
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -59,7 +60,6 @@ class Page(Mapping[str, xr.Dataset]):
             plotting.use()
             self._shell.ast_transformers[:] = [one for one in self._shell.ast_transformers if type(one) is not _Guarded]
             self._shell.ast_transformers.append(_Guarded())
-            self._shell.user_ns["_NotTrained"] = NotTrained
 
     # ----------------------------------------------------------------------------------------- datasets by name
 
@@ -152,7 +152,8 @@ class Page(Mapping[str, xr.Dataset]):
         if alone:
             canvas = plotting.drawn(figure)
             picture = plotting.palette(canvas)
-            lint.tell(canvas, f"{self.chapter.name}, {id}")
+            if self.at_home:  # how it comes out at other parameters is not its author's to mend
+                lint.tell(canvas, f"{self.chapter.name}, {id}")
         if session.current().figures:  # a reader's own execution does not overwrite the committed plots
             place = plotting.folder(self.chapter.name)
             if alone:
@@ -172,12 +173,17 @@ class Page(Mapping[str, xr.Dataset]):
         display(HTML(self.rows(claims) + fold.below(self, id, behind, source)))
         self._asked = []  # what the fold has read stands behind this figure, not behind the next
 
-    def missing(self, error: NotTrained) -> None:
-        """Say in one line what a figure lacks."""
+    @contextlib.contextmanager
+    def cell(self) -> Iterator[None]:
+        """What cells run in: quiet about what was not measured, and where a record is missing one line that says so."""
         from IPython.display import display
 
-        self._asked = []
-        display(plotting.placeholder(f"Not trained yet: {error.name}\n{error.command}"))
+        try:
+            with unmeasured():
+                yield
+        except NotTrained as error:
+            self._asked = []
+            display(plotting.placeholder(f"Not trained yet: {error.name}\n{error.command}"))
 
     def claims(self, *ids: str) -> None:
         """Show claims that no figure decides."""
@@ -321,11 +327,11 @@ def glue(name: str, value: Any) -> None:
 
 
 class _Guarded(ast.NodeTransformer):
-    """Ends a cell in one line where a record is missing, instead of with a traceback that stops the build."""
+    """Has every cell that names the page run in ``page.cell()``."""
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         if any(isinstance(one, ast.Name) and one.id == "page" for one in ast.walk(node)):
-            (guard,) = ast.parse("try: pass\nexcept _NotTrained as _error: page.missing(_error)").body
-            assert isinstance(guard, ast.Try)
+            (guard,) = ast.parse("with page.cell(): pass").body
+            assert isinstance(guard, ast.With)
             guard.body, node.body = node.body, [guard]
         return ast.fix_missing_locations(node)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from grokbook import register
 from grokbook.train import records
-
-TODAY = json.loads((records.ROOT / "tests" / "guard" / "verdicts.json").read_text(encoding="utf-8"))
-
 
 VERSION = {"date": "2026-11-01", "criterion": "≥ 2", "record": "none", "verdict": "partly"}
 LATE = VERSION | {"criterion": "≥ 1", "record": "full", "verdict": "reproduced", "why": "…", "forced": False}

@@ -55,10 +55,10 @@ def small_book(tmp_path: Path, write_book: Callable[..., Path]) -> Callable[...,
 
 # What readers may wait a minute for at quick scale, to see test accuracy rise, no test looks at.
 SHORT = {
-    "gromov": {"gd_steps": 600, "adamw_steps": 100},
-    "gu": {"steps": 150},
-    "liu": {"steps": 300, "transformer_steps": 100},
-    "resnet": {"epochs": 40},
+    "gromov": {"gd_steps": 200, "adamw_steps": 50},
+    "gu": {"steps": 60},
+    "liu": {"steps": 100, "transformer_steps": 40},
+    "resnet": {"epochs": 25},
 }
 
 

@@ -31,7 +31,7 @@ QUICK = {"p": 31, "widths": (16, 32, 64, 128), "steps": 30}
 
 @section.experiment(
     smaller=[{"p": 31, "width": 64, "train_fraction": 0.8, "seeds": 1, "steps": 5_000}],
-    quick={"width": 64, "depths": (1, 2), "steps": 80},
+    quick={"width": 64, "depths": (1, 2), "steps": 40},
 )
 def layers(s: Settings, *, width: Width = 512, depths: Widths = (1, 2, 3, 4), steps: Steps = 10_000) -> Experiment:
     """Fig. 2: one to four layers, operands that share no token."""
@@ -57,7 +57,7 @@ def width_apart(s: Settings, *, widths: Widths = (128, 256), seeds: Seeds = 5, s
 
 @section.experiment(
     smaller=[{"seeds": 1}, {**TWO, "train_fraction": 0.5, "seeds": 2, "steps": 10_000}],
-    quick={**TWO, "seeds": 1, "steps": 80},
+    quick={**TWO, "seeds": 1, "steps": 40},
 )
 def width_shared(
     s: Settings, *, p: Modulus = 47, widths: Widths = (64, 256), seeds: Seeds = 5, steps: Steps = 40_000

@@ -29,7 +29,7 @@ OWN = "own split"  # the runs whose training sets differ as their seeds do
 
 @section.experiment(
     smaller=[{"p": 31, "widths": (64, 128, 256), "train_fraction": 0.8, "seeds": 3, "steps": (6_000, 4_000, 3_000)}],
-    quick={"p": 31, "widths": (16, 32, 64), "seeds": 1, "steps": (80, 75, 70)},
+    quick={"p": 31, "widths": (16, 32, 64), "seeds": 1, "steps": (40, 38, 35)},
 )
 def positions(
     s: Settings, *, widths: Widths = (128, 256, 512), seeds: Seeds = 5, steps: Widths = (40_000, 30_000, 15_000)
@@ -46,7 +46,7 @@ def positions(
 
 @section.experiment(
     smaller=[{"width": 64, "train_fraction": 0.5, "seeds": 4, "steps": 2_500}],
-    quick={"p": 31, "width": 32, "seeds": 1, "fixed": 1, "steps": 80},
+    quick={"p": 31, "width": 32, "seeds": 1, "fixed": 1, "steps": 40},
 )
 def seeds_apart(
     s: Settings, *, p: Annotated[int, whole(3)] = 47, width: Width = 128, seeds: Seeds = 8, fixed: Seeds = 4,
@@ -59,7 +59,7 @@ def seeds_apart(
     return Experiment("gu/seeds_apart", runs, Schedule(log=60, every=25), TRACKED)
 
 
-@section.experiment(smaller=[{"p": 47, "train_fraction": 0.7, "steps": 10_000}], quick={"steps": 80})
+@section.experiment(smaller=[{"p": 47, "train_fraction": 0.7, "steps": 10_000}], quick={"steps": 40})
 def diameters(s: Settings, *, steps: Steps = 40_000) -> Experiment:
     """Earlier appendix F: the embeddings of two vocabularies that share nothing."""
     return Experiment(

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 PAPERS = (0.5, 0.6, 0.7)  # the fractions of Fig. 4
 
 
-@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 80})
+@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 40})
 def fractions(s: Settings) -> Experiment:
     """Fig. 4: x^2 + xy + y^2 at growing training fractions; 0.9 is ours."""
     model = PairTransformer(s.p, s.d_model)
@@ -45,7 +45,7 @@ DNN_FRACTIONS = (0.3, 0.5, 0.7)
 
 
 @section.experiment(
-    smaller=[{"p": 47, "d_model": 64, "width": 128, "seeds": 1, "steps": 4_000}], quick={"width": 64, "steps": 80}
+    smaller=[{"p": 47, "d_model": 64, "width": 128, "seeds": 1, "steps": 4_000}], quick={"width": 64, "steps": 40}
 )
 def dnn(s: Settings, *, width: Width = 512) -> Experiment:
     """Section 6.1's network with two hidden layers, on x^2 + xy + y^2 and on x + y."""

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Split = Annotated[str, choice(*theory.SPLITS)]
 
 
-@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 80})
+@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 40})
 def holes(s: Settings, *, split: Split = "code", steps: Steps = 10_000) -> Experiment:
     """Table 1: training sets that leave out a square or a strip, drawn as the released scripts do."""
     rows = [("square", size) for size in scaled(s.squares, s.p)] + [("strip", size) for size in scaled(s.strips, s.p)]
@@ -46,7 +46,7 @@ def holes(s: Settings, *, split: Split = "code", steps: Steps = 10_000) -> Exper
     )
 
 
-@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 80})
+@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 40})
 def holes_by_text(s: Settings, *, steps: Steps = 10_000) -> Experiment:
     """Table 1 again with the split that the text describes: the fraction of what the hole leaves."""
     return dataclasses.replace(holes(s, split="text", steps=steps), name="gu/holes_by_text")

@@ -36,7 +36,7 @@ FIGURES: dict[str, tuple[str, int, float]] = {  # figure of the paper -> f, widt
 
 @section.experiment(
     smaller=[{"seeds": 1}, {"p": 43, "width": 64, "share": 0.7, "seeds": 1, "steps": 10_000}],
-    quick={"p": 31, "width": 32, "share": 0.7, "steps": 80},
+    quick={"p": 31, "width": 32, "share": 0.7, "steps": 40},
 )
 def operations(s: Settings, *, width: Width = 0, share: Share = 0.0, steps: Steps = 20_000) -> Experiment:
     """Figs 12 to 19: other operations, each at its figure's width and share unless these are given for all."""

@@ -25,7 +25,7 @@ SHARES = (0.3, 0.25, 0.2)
 
 
 @section.experiment(
-    smaller=[{"seeds": 1}, {"p": 31, "d_model": 64, "train_fraction": 0.8, "steps": 10_000}], quick={"steps": 80}
+    smaller=[{"seeds": 1}, {"p": 31, "d_model": 64, "train_fraction": 0.8, "steps": 10_000}], quick={"steps": 40}
 )
 def overlap(s: Settings, *, steps: Steps = 30_000) -> Experiment:
     """Earlier Fig. 3: operands that share all, some or few of their tokens; a run ends when it has long grokked."""
@@ -42,7 +42,7 @@ def overlap(s: Settings, *, steps: Steps = 30_000) -> Experiment:
         {"shares": (0.3, 0.25), "seeds": 1},
         {"p": 31, "d_model": 64, "shares": (0.6, 0.55, 0.5), "seeds": 2, "steps": 8_000},
     ],
-    quick={"shares": (0.7,), "steps": 80},
+    quick={"shares": (0.7,), "steps": 40},
 )
 def toeplitz(s: Settings, *, shares: Shares = SHARES, steps: Steps = 40_000) -> Experiment:
     """Fig. 20: a structured start of the embedding, a random one, and a random one of the same means and norms."""
