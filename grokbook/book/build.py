@@ -257,6 +257,10 @@ def _follow(futures: Mapping[Future[Any], str], lines: Iterable[str]) -> None:
             print(f"  {futures[one]}: executed in {words.seconds(seconds)}", flush=True)
 
 
+# A kernel writes its own log, and tornado's of how it ends, to the terminal.
+QUIET = "__import__('logging').getLogger('tornado').setLevel('CRITICAL')"
+
+
 def execute_notebook(
     source: Path, target: Path, values: Mapping[str, Any], *, root: Path = ROOT
 ) -> tuple[float, list[str]]:
@@ -284,7 +288,7 @@ def execute_notebook(
                 cwd=root,
                 progress_bar=False,
                 start_timeout=300,  # a busy machine is slow, not wrong
-                extra_arguments=["--log-level=CRITICAL"],  # the kernel's own log goes to the terminal
+                extra_arguments=["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={QUIET}"],
             )
     except PapermillExecutionError as error:
         cell = error.cell_index + 1
