@@ -43,7 +43,8 @@ def tell_records(prefix: str | None, whole: bool) -> None:
     rows = [("experiment", "record", "scale", "cost", "what it is")]
     for name, entry in experiments(prefix).items():
         found = shown(entry, whole)
-        rows.append((name, found.state, found.scale, found.cost, found.why or entry.about))
+        why = found.why and f"{found.why}; grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
+        rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
 
 
@@ -262,13 +263,13 @@ def stand_in(entry: Entry) -> Any | None:
 
 
 def shown(entry: Entry, whole: bool) -> Any:
-    """The state of the record that a page shows: the full one, or its stand-in's where only that has one."""
+    """The state of the record that a page shows: the full one, or its stand-in's where only that is there."""
     from grokbook.train import runner
 
     found = runner.status(entry.make(), whole=whole)
     if found.state == "missing" and (smaller := stand_in(entry)) is not None:
         instead = runner.status(smaller, whole=whole)
-        return instead if instead.state == "present" else found
+        return found if instead.state == "missing" else instead
     return found
 
 

@@ -99,10 +99,10 @@ PAIRS = (("x+y", "x-y"), ("x*y", "x/y"), ("x^2+y^2", "x^2+xy+y^2+x"), ("x^2+xy+y
 
 
 def _cheaper(share: str, accuracy: str, **curve: Any) -> list[Part]:
-    """That each symmetric operation needs no larger share than its relative, and gets more rows right."""
+    """That each symmetric operation needs a smaller share than its relative, and gets more rows right."""
     less, more = ([partial(of, symmetric=a, other=b, **curve) for a, b in PAIRS] for of in (saved, advantage))
     return [
-        *(Part(share.format(*pair), measure, at_least(0)) for pair, measure in zip(PAIRS, less, strict=True)),
+        *(Part(share.format(*pair), measure, above(0)) for pair, measure in zip(PAIRS, less, strict=True)),
         *(Part(accuracy.format(*pair), measure, above(0.02)) for pair, measure in zip(PAIRS, more, strict=True)),
     ]
 
