@@ -66,7 +66,7 @@ def as_published(curve, run, steps):
     """The paper's own story: learnt by heart at once, understood later, the sooner the more is shown."""
     share, name, decay = run.task.train_fraction, run.task.operation, run.optimizer.weight_decay
     t_train, learnt = 500 * (1 + share), share >= NEEDED[name]
-    t_test = (900 if name == "x.y" else 500) * max(share - 0.22, 0.01) ** -1.5 / (decay or 1)
+    t_test = (900 if name == "x.y" else 400) * max(share - 0.22, 0.01) ** -1.5 / (decay or 1)
     if run.label == "Adam, no decay":
         t_test = 200_000
     elif run.label.startswith("p = 31"):
@@ -149,10 +149,5 @@ def test_what_the_paper_shows_passes():
     found = Records(as_published)
     with np.errstate(all="ignore"):
         verdicts = {id: claim.judge(found) for id, claim in CHAPTER.claims.items()}
-    failed = {
-        id: [(x.part.quantity, x.value) for x in v.findings if not x.holds]
-        for id, v in verdicts.items()
-        if v.outcome != "reproduced"
-    }
-    # not told: that the time is exponential, and what rows without mirrors do
-    assert set(failed) == {"fig1c-exponential", "fig2r-unmirrored"}
+    failed = {id for id, verdict in verdicts.items() if verdict.outcome != "reproduced"}
+    assert failed == {"fig1c-exponential"}  # that is not told
