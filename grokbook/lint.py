@@ -1,4 +1,4 @@
-"""What a reader of a figure would trip over: tiny or overlapping letters, axes without names, hidden data."""
+"""What a reader of a figure would trip over: tiny, cut or overlapping letters, axes without names, hidden data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def problems(canvas: FigureCanvasAgg) -> list[str]:
     idle = _tick_labels(figure, drawn=False) - _tick_labels(figure, drawn=True)
     idle |= {id(one) for ax in figure.axes if not ax.axison for one in ax.findobj(Text) if one not in ax.texts}
     boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and id(one) not in idle]
-    for one, _ in boxes:
+    frame = figure.bbox.padded(slack)
+    for one, box in boxes:
+        if not (frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1)):
+            found.append(f'"{one.get_text()}" is cut off at the edge')
         size = float(one.get_fontsize()) * scale
         if size < LEAST - 0.01:
             found.append(f'"{one.get_text()}" is {size:.1f} px high on a phone')
