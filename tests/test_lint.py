@@ -29,7 +29,7 @@ def test_a_named_and_legible_figure_passes(figure):
     [
         (lambda made, ax: ax.set_xlabel(""), "the x axis"),
         (lambda made, ax: ax.text(5, 5, "tiny", fontsize=5), "px high on a phone"),
-        (lambda made, ax: ax.set_ylabel("a name far too long for the side of so low a panel"), "is cut off at the edge"),
+        (lambda made, ax: ax.set_ylabel("a name far too long for so low a panel"), "is cut off at the edge"),
         (lambda made, ax: [ax.text(5, 5, word) for word in ("one", "two")], "overlap"),
         (lambda made, ax: ax.legend(loc="center"), "legend lies over data"),
         (lambda made, ax: ax.lines[0].remove(), "a panel is empty"),
