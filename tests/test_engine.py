@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from grokbook.models.mlp import TwoLayerMLP
+from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
-from grokbook.tasks import ModularTask
+from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train import engine, products
 from grokbook.train import state as train_state
 from grokbook.train.experiment import Experiment, Run, Schedule, Stop
@@ -134,6 +135,16 @@ def test_members_may_differ_in_everything_but_shape():
 
 
 @pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_members_with_several_initial_scales_train_as_one_stack():
+    task = AdditionTask(5, 9)
+    models = [AdditionDecoder(5, 2, hidden=(8,), init_scale=scale) for scale in (0.1, 1.0, 10.0)]
+    whole = Experiment("test/scales", tuple(Run(task, model, AdamW(1e-2), 5, seed=1) for model in models))
+    assert list(whole.shards()) == [[0, 1, 2]]
+    together = engine.train(whole)
+    for i in range(len(models)):
+        np.testing.assert_array_equal(together.test_loss[i], engine.train(whole.select([i])).test_loss[0])
+
+
 def test_curves_are_what_a_plain_evaluation_gives():
     run = members(AdamW(0.01, 1.0), seeds=(3,))[0]
     record = engine.train(experiment([run], measures=("weight_norm", "gradient_norm")), dtype="float64")

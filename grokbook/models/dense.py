@@ -113,6 +113,7 @@ class DenseNet:
     activation: str = "relu"
     init_scale: float = 1.0
     version: ClassVar[int] = 1
+    init_fields: ClassVar[tuple[str, ...]] = ("init_scale",)
 
     def __post_init__(self) -> None:
         check_layers(self.sizes, self.activation, self.init_scale)

@@ -47,6 +47,7 @@ class AdditionDecoder:
     recipe: Recipe = "trainer"
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("symbol", "dimension")}
+    init_fields: ClassVar[tuple[str, ...]] = ("init_scale", "normal", "recipe")
 
     def __post_init__(self) -> None:
         check_layers(self.sizes, self.activation, self.init_scale)
@@ -120,6 +121,7 @@ class ProductDecoder:
     recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str, str]]] = {"W_E": ("element", "row", "column")}
+    init_fields: ClassVar[tuple[str, ...]] = ("init_scale", "recipe")
 
     def __post_init__(self) -> None:
         check_layers(self.sizes, self.activation, self.init_scale)

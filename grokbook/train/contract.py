@@ -82,6 +82,8 @@ class Model(Protocol):
     floats_per_sample: int = 1024  # between the layers; decides how many members and rows go side by side
     side_by_side: int = 1  # members that a core is quicker with than with fewer, even where they leave its cache
     flops_per_sample: int | None = None  # of a training step; for models of which one is too long to count by taking it
+    # Fields that ``init`` alone reads: runs whose models differ in no other train as one stack.
+    init_fields: ClassVar[tuple[str, ...]] = ()
     axes: ClassVar[dict[str, Sequence[str]]] = {}  # what records call the dimensions of a param, without the members'
 
     # Gradients by hand instead of autograd's: of any loss, from (params, inputs, function from outputs to the gradient

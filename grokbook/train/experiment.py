@@ -171,14 +171,15 @@ class Experiment:
     def shards(self, block: int | None = None) -> Iterator[list[int]]:
         """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).
 
-        Learning rate, weight decay, seed, split and (through padding) train fraction may differ inside a stack; the
-        last not where samples meet in batch normalisation.
+        Learning rate, weight decay, seed, initial scale, split and (through padding) its size may differ inside a
+        stack; the last not where samples meet in batch normalisation.
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
             size = run.task.train_size if optional(run.model, "batch_norm") else None
             others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
-            stacks[repr((table_of(run.task), describe(run.model), *others))].append(i)
+            model = describe(run.model, skip=optional(run.model, "init_fields"))
+            stacks[repr((table_of(run.task), model, *others))].append(i)
         for members in stacks.values():
             size = block or len(members)
             for begin in range(0, len(members), size):

@@ -6,33 +6,41 @@ General ones are here; a chapter registers its own in its module ``measures``, w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from grokbook.lazy import torch
 from grokbook.train.contract import optional
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Numbers = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """M members at one step, on the host. What costs a pass through the network is a function, called when asked.
+    """M members at one step, as arrays of the host. What costs a pass through the network is a function, called when
+    asked, and ``params`` leave the device when they are asked for; a measure that is made of products takes them there,
+    with ``tensor``.
 
     ``params`` and ``gradients()`` map names to (M, ...), and ``losses(params)`` is the training loss (M,) that other
     params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
     ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that members give, and ``correct()``
     whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained
-    on, ``task`` and ``model`` those of the first member.
+    on, ``tasks`` (M,) theirs, which share a table, and ``model`` that of the first member.
     """
 
-    params: Numbers
+    fetch: Callable[[], Numbers]
+    device: Any
     in_train: NDArray[np.bool_]
-    task: Any
+    tasks: Sequence[Any]
     model: Any
     answers: Callable[[], NDArray[np.int64]]
     correct: Callable[[], NDArray[np.bool_]]
@@ -41,6 +49,15 @@ class Measured:
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
     preactivations: Callable[[], NDArray[Any]]
+
+    @cached_property
+    def params(self) -> Numbers:
+        """The parameters."""
+        return self.fetch()
+
+    def tensor(self, values: NDArray[Any]) -> Tensor:
+        """An array on the members' device."""
+        return torch.from_numpy(values).to(self.device)
 
 
 def _norms(prefix: str, values: Numbers) -> Numbers:
@@ -107,11 +124,11 @@ def kept(name: str, now: Measured) -> NDArray[Any]:
     Raises:
         ValueError: there is no such one.
     """
-    if name in now.params:
-        return now.params[name]
     if name in MEASURES:
         (values,) = MEASURES[name](now).values()
         return values
+    if name in now.params:
+        return now.params[name]
     found = re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)
     if not found:
         allowed = f"a parameter ({', '.join(now.params)}), output[q], activation[i], preactivation[i] or a measure"

@@ -177,9 +177,10 @@ class State:
         """What measures may ask for; the costly parts, but for the ``answers`` if known, are computed when asked."""
         found = cache(lambda: self._evaluate(losses=False)[1] if answers is None else answers)
         return Measured(
-            params=_host(self.params),
+            fetch=lambda: _host(self.params),
+            device=self.data.labels.device,
             in_train=self.data.in_train.cpu().numpy(),
-            task=self.runs[0].task,
+            tasks=[run.task for run in self.runs],
             model=self.runs[0].model,
             answers=lambda: found().cpu().numpy(),
             correct=lambda: (found() == self.data.answers).cpu().numpy(),

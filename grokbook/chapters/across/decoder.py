@@ -23,7 +23,7 @@ def _symbols(now: Measured) -> NDArray[Any]:
     """The vectors of residues; of division, in the order in which it becomes subtraction."""
     p = now.model.p
     rows = now.params["W_E"][:, None, :p]
-    return rows[..., powers(p), :] if getattr(now.task, "operation", "") == "x/y" else rows
+    return rows[..., powers(p), :] if getattr(now.tasks[0], "operation", "") == "x/y" else rows
 
 
 FAMILY = enter(Family("decoder", "Power's decoder", Decoder, _symbols, True, "W_U", relus=True))

@@ -198,17 +198,17 @@ def local_complexity(family: Family, now: Measured) -> Array:
     if not family.relus:
         return _nowhere(now)
     draw = np.random.default_rng(0)
-    inputs = now.task.table()[0]
-    rows = torch.from_numpy(inputs[draw.permutation(len(inputs))[:ROWS]])
-    params = {name: torch.from_numpy(value) for name, value in now.params.items()}
+    inputs = now.tasks[0].table()[0]
+    rows = now.tensor(inputs[draw.permutation(len(inputs))[:ROWS]])
+    params = {name: now.tensor(value) for name, value in now.params.items()}
     table = now.params["W_E"]
     size = np.sqrt(np.square(table).mean(tuple(range(1, table.ndim)), keepdims=True))
     signs = []
     for _ in range(CORNERS):
         moved = table + (RADIUS * size * draw.normal(size=table.shape[1:])).astype(table.dtype)
         with torch.no_grad():
-            inside = params | {"W_E": torch.from_numpy(moved)}
+            inside = params | {"W_E": now.tensor(moved)}
             active = now.model.activations(inside, rows.expand(len(table), *rows.shape))
-        signs.append(active.numpy() > 0)
+        signs.append(active.cpu().numpy() > 0)
     stacked = np.stack(signs)
     return (stacked.any(0) & ~stacked.all(0)).mean((1, 2))

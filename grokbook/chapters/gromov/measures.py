@@ -29,7 +29,7 @@ def _embedding_ipr(now: Measured) -> Numbers:
 def _activation_share(now: Measured) -> Numbers:
     """One member at a time: all units of one over the table are large enough."""
     table = np.moveaxis(now.activations(), -1, 1)
-    maps = table.reshape(*table.shape[:2], now.task.p, now.task.p)  # (M, hidden, p, p)
+    maps = table.reshape(*table.shape[:2], now.tasks[0].p, now.tasks[0].p)  # (M, hidden, p, p)
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 

@@ -32,7 +32,8 @@ def _accuracy_by_place(now: Measured) -> Numbers:
     p = now.model.p
     correct, trained = (values.reshape(-1, p, p) for values in (now.correct(), now.in_train))
     test, mirrored = ~trained, np.swapaxes(trained, -1, -2)
-    inside = now.task.never_trained() if isinstance(now.task, HoledTask) else np.zeros((p, p), bool)
+    none = np.zeros((p, p), bool)
+    inside = np.stack([one.never_trained() if isinstance(one, HoledTask) else none for one in now.tasks])
     places = {
         "inside": inside & test,
         "outside": ~inside & test,

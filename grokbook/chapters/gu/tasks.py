@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ class HoledTask(ModularTask):
     size: int = 0
     split: str = "code"
     split_seed: int | None = None
+    split_fields: ClassVar[tuple[str, ...]] = ("train_fraction", "hole", "size", "split", "split_seed")
 
     def __post_init__(self) -> None:
         if self.hole not in ("none", *HOLES):

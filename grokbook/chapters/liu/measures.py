@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook import measures
-from grokbook.lazy import torch
 from grokbook.tasks import group_table
 from grokbook.train.monitor import Measured, Numbers, register
 
@@ -26,10 +25,10 @@ def map_points(embedding: NDArray[Any]) -> NDArray[np.float64]:
 
 def _decoder_map(now: Measured) -> Numbers:
     """Which answer a decoder gives to two symbols with each point of a square halfway between them."""
-    params = {name: torch.from_numpy(value) for name, value in now.params.items()}
-    points = torch.from_numpy(map_points(now.params["W_E"])).to(params["W_E"])
+    params = {name: now.tensor(value) for name, value in now.params.items()}
+    points = now.tensor(map_points(now.params["W_E"])).to(params["W_E"])
     answers = now.model.halfway(params, points).argmax(-1)
-    return {"decoder_map": answers.numpy().reshape(-1, MAP_SIDE, MAP_SIDE)}
+    return {"decoder_map": answers.cpu().numpy().reshape(-1, MAP_SIDE, MAP_SIDE)}
 
 
 register(

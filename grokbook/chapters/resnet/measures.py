@@ -19,7 +19,7 @@ def answers(now: Measured) -> dict[str, NDArray[Any]]:
 
 def sums(now: Measured) -> dict[str, NDArray[np.float64]]:
     """How a network is wrong on the test pictures; see ``errors``."""
-    return errors(now.task, now.answers(), now.in_train)
+    return errors(now.tasks[0], now.answers(), now.in_train)
 
 
 def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArray[np.float64]]:

@@ -192,6 +192,18 @@ def test_accuracies_by_place_count_test_pairs_one_by_one(hole, size):
     assert float(record.test_accuracy) == pytest.approx(correct[~trained].mean(), rel=1e-6)
 
 
+def test_holes_of_all_sizes_train_as_one_stack_and_each_is_measured_in_its_own():
+    model = PairTransformer(P, 16)
+    tasks = [HoledTask(P, "n + m", 0.4, hole, size) for hole, size in (("square", 5), ("strip", 7), ("none", 0))]
+    whole = experiment(*(Run(task, model, BASE, 6, seed=2) for task in tasks))
+    assert list(whole.shards()) == [[0, 1, 2]]
+    together = engine.train(whole, dtype="float64")
+    for i in range(len(tasks)):
+        alone = engine.train(whole.select([i]), dtype="float64")
+        for name in alone.data_vars:
+            np.testing.assert_allclose(together[name].values[i], alone[name].values[0], rtol=1e-8, err_msg=str(name))
+
+
 def test_relabelled_residues_are_the_same_training_with_another_med():
     """i -> a i on operands and answers leaves addition as it is: an exact symmetry that MED does not have."""
     a, inverse = 3, pow(3, -1, P)

@@ -94,7 +94,7 @@ def alone(task, answered):
         pass
 
     now = Now()
-    now.task, now.in_train = task, task.in_train(0)[None]
+    now.tasks, now.in_train = [task], task.in_train(0)[None]
     now.correct = lambda: answered[None]
     return {name: values[0] for name, values in monitor.numbers(["accuracy_alone"], now).items()}
 
