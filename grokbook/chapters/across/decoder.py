@@ -29,7 +29,7 @@ def _symbols(now: Measured) -> NDArray[Any]:
 FAMILY = enter(Family("decoder", "Power's decoder", Decoder, _symbols, True, "W_U", relus=True))
 
 
-@section.experiment(quick={"steps": 12})
+@section.experiment(quick={"steps": 6})
 def decoder(s: Settings, *, steps: Steps = 8_000) -> Experiment:
     """Division and addition with decay and without, from too few rows, a polynomial, and a random table."""
     division, addition = OperationTask("x/y", s.p), OperationTask("x+y", s.p)

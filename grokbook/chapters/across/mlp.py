@@ -32,7 +32,7 @@ def _symbols(now: Measured) -> NDArray[Any]:
 FAMILY = enter(Family("mlp", "Gromov's perceptron", TwoLayerMLP, _symbols, True, "W_out"))
 
 
-@section.experiment(quick={"steps": 12})
+@section.experiment(quick={"steps": 6})
 def mlp(s: Settings, *, steps: Steps = 3_000) -> Experiment:
     """Addition by gradient descent and by AdamW, from fewer and too few pairs; a polynomial; a random table."""
     mean_field, standard = TwoLayerMLP(s.small_p, WIDTH, "input_mean_field"), TwoLayerMLP(s.small_p, WIDTH, "standard")

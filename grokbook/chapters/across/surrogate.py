@@ -25,7 +25,7 @@ FAMILY = enter(
 )
 
 
-@section.experiment(quick={"steps": 12})
+@section.experiment(quick={"steps": 6})
 def surrogate(s: Settings, *, steps: Steps = 12_000) -> Experiment:
     """Two decays and none, a quarter and a tenth of the pictures instead of 40 %, and a random table."""
     symbols = dictionary(s.symbols)

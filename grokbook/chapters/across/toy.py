@@ -20,7 +20,7 @@ def _rates(decoder: float, decay: float = 0.0) -> AdamW:
     return AdamW(decoder, decay, groups=(Group("W_E", 1e-3, 0.0),))
 
 
-@section.experiment(quick={"steps": 12})
+@section.experiment(quick={"steps": 6})
 def toy(s: Settings, *, steps: Steps = 20_000) -> Experiment:
     """Nearly all sums, fewer, too few; a decoder that is fast, slow or decays; and a random table."""
     task = AdditionTask(SYMBOLS, 115)

@@ -27,7 +27,7 @@ FAMILY = enter(
 HOLE = 0.4  # side of the square that is never trained on, as a share of p
 
 
-@section.experiment(quick={"steps": 12})
+@section.experiment(quick={"steps": 6})
 def transformer(s: Settings, *, steps: Steps = 8_000) -> Experiment:
     """Random training sets of two sizes and too small a one, one with a hole, no decay, and a random table."""
     decayed, plain = (WarmAdamW(1e-3, decay, (0.9, 0.98)) for decay in (1.0, 0.0))

@@ -42,7 +42,7 @@ def critical_sizes(
     return Experiment("liu/critical_sizes", tuple(runs), Schedule(log=20), ("rqi",), snapshots=(-1,), watch=watch)
 
 
-@section.experiment(quick={"steps": 200})
+@section.experiment(quick={"steps": 60})
 def dimensions(s: Settings, *, steps: Steps = 20_000) -> Experiment:
     """Appendix D's caveat: in more dimensions a decoder may ignore some, and the index counts them all."""
     task, chosen = AdditionTask(s.p, s.train_size), solvable_seeds(s.p, s.train_size, 5)

@@ -37,19 +37,19 @@ _times = partial(
 )
 
 
-@section.experiment(quick={"steps": 500, "sizes": (25, 40, 54)})
+@section.experiment(quick={"steps": 200, "sizes": (25, 40, 54)})
 def structure_times(s: Settings, *, steps: Steps = 10_000, sizes: Sizes = TIME_SIZES) -> Experiment:
     """Figs 4 (b) and 5 (b): when the representation is there, with the whole training set at every step."""
     return _times(s, "structure_times", sizes, steps)
 
 
-@section.experiment(quick={"steps": 500})
+@section.experiment(quick={"steps": 200})
 def structure_times_batched(s: Settings, *, steps: Steps = 10_000) -> Experiment:
     """Figs 4 (b) and 5 (b): the training sets above 45 samples in batches of 45, as in the authors' code."""
     return _times(s, "structure_times_batched", TIME_SIZES, steps, batched=True)
 
 
-@section.experiment(quick={"steps": 700})
+@section.experiment(quick={"steps": 300})
 def trajectory(s: Settings, *, steps: Steps = 2_000) -> Experiment:
     """Fig. 4 (d): the embeddings of one network on their way to a line."""
     return Experiment(
@@ -168,15 +168,15 @@ def rank_correlation_within(found: xr.Dataset, label: str) -> float:
     both = []
     for name in ("predicted", "steps"):
         placed = [ranks(values) for values in by_share(arrived(found, label), name)[1]]
-        both.append(np.concatenate([one - one.mean() for one in placed]))
+        both.append(np.concatenate([np.zeros(0), *(one - one.mean() for one in placed)]))
     a, b = both
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
 def slope(found: xr.Dataset, label: str) -> float:
-    """Of log steps against log prediction by least squares; the theory says 1."""
+    """Of log steps against log prediction by least squares; the theory says 1. nan of less than two."""
     own = arrived(found, label)
-    return float(np.polyfit(np.log(own.predicted), np.log(own.steps), 1)[0])
+    return float(np.polyfit(np.log(own.predicted), np.log(own.steps), 1)[0]) if own.sizes["run"] > 1 else np.nan
 
 
 section.claim(

@@ -61,7 +61,7 @@ def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | 
     return Run(task, model, optimizer, steps, seed, "mse", batch and min(batch, task.train_size), label)
 
 
-@section.experiment(quick={"image_steps": 60, "image_seeds": 1})
+@section.experiment(quick={"image_steps": 30, "image_seeds": 1})
 def image_curves(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 8, left: large initial weights, for several decays, and usual ones. Steps: 0 for the data set's."""
     own = MNIST if s.mnist_dir else DIGITS
@@ -74,7 +74,7 @@ def image_curves(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3)
     return Experiment("liu/image_curves", tuple(runs), Schedule(log=150), ("weight_norm",), watch=REACHED)
 
 
-@section.experiment(smaller=[{"image_steps": 2_500, "image_seeds": 1}], quick={"image_steps": 60, "image_seeds": 1})
+@section.experiment(smaller=[{"image_steps": 2_500, "image_seeds": 1}], quick={"image_steps": 30, "image_seeds": 1})
 def image_phases(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 8, right: weight decay against the learning rate of the last layer. The paper's ranges are not stated."""
     own = MNIST if s.mnist_dir else DIGITS
@@ -88,7 +88,7 @@ def image_phases(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3)
     return Experiment("liu/image_phases", tuple(runs), Schedule(log=30), watch=watch)
 
 
-@section.experiment(quick={"image_steps": 60, "image_seeds": 1})
+@section.experiment(quick={"image_steps": 30, "image_seeds": 1})
 def image_sizes(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
     own = MNIST if s.mnist_dir else DIGITS

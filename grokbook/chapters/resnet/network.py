@@ -50,7 +50,7 @@ def finer(s: Settings, *, epochs: Epochs = 3000, seeds: Seeds = 1) -> Experiment
     return on_pictures("finer", s, grey(64, 0.125), epochs=epochs, seeds=seeds)
 
 
-@section.experiment(quick={"epochs": 1, "seeds": 1, "sizes": (20,)})
+@section.experiment(quick={"epochs": 1, "seeds": 1, "sizes": (20,), "symbols": 6})
 def wide(s: Settings, *, sizes: Sizes = (64, 112), epochs: Epochs = 4000, seeds: Seeds = 2) -> Experiment:
     """Fig. 7 at the full width, on smaller pictures: for a GPU."""
     conditions = [{"label": f"{size} px, width 1", "size": size, "width": 1.0, "channels": 3} for size in sizes]
