@@ -15,66 +15,71 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 import grokbook
+from grokbook import register as criteria
 from grokbook import session
-from grokbook.book import parameters
+from grokbook.book import build, parameters
 from grokbook.book.parameters import BadInput
 from grokbook.chapters import Entry, chapters
 from grokbook.chapters import experiments as entries
-
-# Errors that explain themselves; named, not imported, because of what their modules import.
-TOLD = {"BuildError", "TrainingFailed", "DamagedRecord"}
-
-# The book's packages (papermill, Jupyter Book) and torch are imported only by the commands that need them.
+from grokbook.curves import first_step
+from grokbook.train import planning, queue, records, runner, say
+from grokbook.train import verify as check
+from grokbook.train.experiment import Experiment
+from grokbook.train.workers import TrainingFailed
 
 
 def list_(arguments: argparse.Namespace) -> None:
     """every experiment, the state of its record, and what it is for"""
-    tell_records(arguments.experiment, whole=False)
-
-
-def status(arguments: argparse.Namespace) -> None:
-    """every experiment and its record, read whole: present, stale, damaged or missing, and why"""
-    tell_records(arguments.experiment, whole=True)
-
-
-def tell_records(prefix: str | None, whole: bool) -> None:
-    """A row for each experiment."""
-    rows = [("experiment", "record", "scale", "cost", "what it is")]
-    for name, entry in experiments(prefix).items():
-        found = shown(entry, whole)
+    rows, whole = [("experiment", "record", "scale", "cost", "what it is")], arguments.do is status
+    for name, entry in experiments(arguments.experiment).items():
+        found = runner.status(entry.make(), whole=whole)
+        if found.state == "missing" and (smaller := stand_in(entry)) is not None:  # which a page shows instead
+            instead = runner.status(smaller, whole=whole)
+            found = found if instead.state == "missing" else instead
         why = found.why and f"{found.why}; grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
         rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
 
 
+def status(arguments: argparse.Namespace) -> None:
+    """every experiment and its record, read whole: present, stale, damaged or missing, and why"""
+    list_(arguments)
+
+
 def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
-    from grokbook.train import planning, workers
-
     parameters.check_device(arguments.device, arguments.scheduler)
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
     missing, failed = [], []
     for experiment in wanted(arguments):
-        path = None if arguments.fresh else known(experiment, arguments.out)
-        if path:
-            print(f"{experiment.name}: the record is there, {path}; to train it again: --fresh")
-        else:
-            missing.append(experiment)
+        if not arguments.fresh:
+            found = runner.status(experiment, out=arguments.out)
+            if found.state == "present":
+                print(f"{experiment.name}: the record is there, {found.path}; to train it again: --fresh")
+                continue
+            if found.state == "stale" and arguments.out:
+                told = f"{found.path} would be replaced ({found.why})"
+                raise BadInput(f"--out: {told}; name another folder, or say --fresh")
+            if found.state == "damaged":
+                say(f"{found.why}; it is trained again")
+        missing.append(experiment)
     for experiment in sorted(missing, key=planning.work):
         try:
             _train(experiment, arguments)
-        except workers.TrainingFailed as error:
+        except TrainingFailed as error:
             if len(missing) == 1:
                 raise
-            print(f"grokbook: {error}", file=sys.stderr)
+            say(str(error))
             failed.append(experiment.name)
     if failed:
-        raise workers.TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(missing)} are")
+        raise TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(missing)} are")
 
 
-def wanted(arguments: argparse.Namespace) -> list[Any]:
+def wanted(arguments: argparse.Namespace) -> list[Experiment]:
     """The experiment that ``train`` is asked for, or all of a chapter."""
     name, given = arguments.experiment, arguments.parameter
     if name not in chapters():
@@ -85,28 +90,8 @@ def wanted(arguments: argparse.Namespace) -> list[Any]:
     return list(filter(None, map(stand_in, every))) if arguments.reduced else [entry.make() for entry in every]
 
 
-def known(experiment: Any, out: Path | None) -> Path | None:
-    """Where this experiment's record is, among all or in a folder.
-
-    A damaged one is told of and counts as missing; a folder that holds another record in its place is refused.
-    """
-    from grokbook.train import runner
-
-    found = runner.status(experiment, out=out)
-    if found.state == "stale" and out:
-        raise BadInput(f"--out: {found.path} would be replaced ({found.why}); name another folder, or say --fresh")
-    if found.state == "damaged":
-        print(f"grokbook: {found.why}; it is trained again", file=sys.stderr)
-    return found.path if found.state == "present" else None
-
-
-def _train(experiment: Any, arguments: argparse.Namespace) -> None:
+def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
     """Train one experiment and say what came of it."""
-    import numpy as np
-
-    from grokbook.curves import first_step
-    from grokbook.train import runner
-
     record = runner.train(
         experiment,
         device=arguments.device,
@@ -129,8 +114,6 @@ def _train(experiment: Any, arguments: argparse.Namespace) -> None:
 
 def queue_(arguments: argparse.Namespace) -> None:
     """what is worth training next, and for how long; --run trains it, in legs of any length"""
-    from grokbook.train import queue, records, runner
-
     parameters.check_device(arguments.device)
     try:
         found = queue.entries()
@@ -146,35 +129,28 @@ def queue_(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """execute and render one chapter with other parameters"""
-    from grokbook.book import build as book
-
     given = parameters.parse_assignments(arguments.parameter)
-    print(f"The page: {book.make_chapter(arguments.chapter, given, settings(arguments))}")
+    print(f"The page: {build.make_chapter(arguments.chapter, given, settings(arguments))}")
 
 
 def book_(arguments: argparse.Namespace) -> None:
     """execute every chapter and render the book"""
-    from grokbook.book import build as book
-
-    print(f"The book: {book.make_book(settings(arguments))}")
+    print(f"The book: {build.make_book(settings(arguments))}")
 
 
 def figures(arguments: argparse.Namespace) -> None:
     """execute every chapter and write its plots to figures/<chapter>/"""
-    from grokbook.book import build as book
-
-    book.make_figures(settings(arguments))
+    build.make_figures(settings(arguments))
 
 
 def register(arguments: argparse.Namespace) -> None:
     """write down the criteria of a chapter's claims that are new or changed"""
-    from grokbook import register as book_of_criteria
-    from grokbook.page import standing
+    from grokbook.page import standing  # which imports what draws
 
     made = chapters()[parameters.one_of("chapter", arguments.chapter, chapters())]
     parts = {id: (claim.whose, [part.criterion for part in claim.parts]) for id, claim in made.claims.items()}
     try:
-        entered = book_of_criteria.enter(arguments.chapter, parts, standing(made), arguments.why or "")
+        entered = criteria.enter(arguments.chapter, parts, standing(made), arguments.why or "")
     except ValueError as error:
         raise BadInput(f"{error} with --why") from None
     print(f"{len(entered)} of {len(parts)} criteria are new or changed{': ' if entered else ''}{', '.join(entered)}")
@@ -182,9 +158,6 @@ def register(arguments: argparse.Namespace) -> None:
 
 def verify(arguments: argparse.Namespace) -> None:
     """train stored runs again and compare with the record"""
-    from grokbook.train import runner
-    from grokbook.train import verify as check
-
     parameters.check_device(arguments.device, arguments.scheduler)
     experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
     found = runner.status(experiment)
@@ -231,7 +204,7 @@ def experiments(prefix: str | None = None) -> dict[str, Entry]:
     return own if prefix == chapter else {prefix: own[parameters.one_of("experiment", prefix, own)]}
 
 
-def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
+def chosen(name: str, assignments: list[str], reduced: bool) -> Experiment:
     """The experiment of this name, or what stands in for it; its factory's keywords can be given as name=value."""
     entry = experiments(name).get(name)
     if entry is None:
@@ -253,30 +226,15 @@ def chosen(name: str, assignments: list[str], reduced: bool = False) -> Any:
         raise BadInput(f"{name}: nothing can be trained with {given} ({type(error).__name__}: {error})") from None
 
 
-def stand_in(entry: Entry) -> Any | None:
+def stand_in(entry: Entry) -> Experiment | None:
     """The smaller experiment that a page shows where the full one has no record."""
-    from grokbook.train import runner
-
     smaller = entry.stand_ins()
     present = (one for one in smaller if runner.status(one, whole=False).state == "present")
     return next(present, smaller[-1] if smaller else None)
 
 
-def shown(entry: Entry, whole: bool) -> Any:
-    """The state of the record that a page shows: the full one, or its stand-in's where only that is there."""
-    from grokbook.train import runner
-
-    found = runner.status(entry.make(), whole=whole)
-    if found.state == "missing" and (smaller := stand_in(entry)) is not None:
-        instead = runner.status(smaller, whole=whole)
-        return found if instead.state == "missing" else instead
-    return found
-
-
-def settings(arguments: argparse.Namespace) -> Any:
-    from grokbook.book import build as book
-
-    return book.Settings(scale=arguments.scale, fresh=arguments.fresh, device=arguments.device)
+def settings(arguments: argparse.Namespace) -> build.Settings:
+    return build.Settings(scale=arguments.scale, fresh=arguments.fresh, device=arguments.device)
 
 
 # ---------------------------------------------------------------------------------------------------- parsing
@@ -395,39 +353,31 @@ def main(argv: list[str] | None = None) -> int:
     try:
         arguments.do(arguments)
     except BadInput as error:
-        print("grokbook:", str(error).replace("\n", "\\n"), file=sys.stderr)
+        say(str(error).replace("\n", "\\n"))
         return 2
     except KeyboardInterrupt:
         kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on from its last checkpoint"
-        print(f"grokbook: interrupted; {kept}", file=sys.stderr)
+        say(f"interrupted; {kept}")
         return 130
     except BrokenPipeError:
         sys.stderr.close()
-        return 1
     except OSError as error:
         if error.errno is None:
             raise
         what = f"cannot read or write {error.filename}" if error.filename else "the system refuses"
-        print(f"grokbook: {what}: {error.strerror}", file=sys.stderr)
-        return 1
+        say(f"{what}: {error.strerror}")
     except MemoryError as error:
-        print(f"grokbook: there is not enough memory for this ({error or 'nothing is left'})", file=sys.stderr)
-        return 1
+        say(f"there is not enough memory for this ({error or 'nothing is left'})")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("grokbook"):
             raise
-        print(
-            f"grokbook: this command needs {error.name}; install it with: "
-            f"pip install -e '.[{'cluster' if error.name == 'distributed' else 'book'}]'",
-            file=sys.stderr,
-        )
-        return 1
-    except Exception as error:
-        if type(error).__name__ not in TOLD:
-            raise
+        extra = "cluster" if error.name == "distributed" else "book"
+        say(f"this command needs {error.name}; install it with: pip install -e '.[{extra}]'")
+    except (build.BuildError, TrainingFailed, records.DamagedRecord) as error:
         print(f"grokbook: {error}" if "\n" not in str(error) else error, file=sys.stderr)
-        return 1
-    return 0
+    else:
+        return 0
+    return 1
 
 
 if __name__ == "__main__":
