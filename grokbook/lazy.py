@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+    from torch import Generator, Tensor
 else:
 
     class _Torch:
@@ -16,6 +17,8 @@ else:
 
             return self.__dict__.setdefault(name, getattr(torch, name))
 
-    torch = _Torch()
+    torch, Generator, Tensor = _Torch(), Any, Any
 
-__all__ = ["torch"]
+Params = dict[str, Tensor]
+
+__all__ = ["Generator", "Params", "Tensor", "torch"]

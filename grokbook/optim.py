@@ -12,15 +12,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from grokbook.lazy import torch
+from grokbook.lazy import Params, Tensor, torch
 from grokbook.streams import Stream, keys
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Params = dict[str, Tensor]
 
 
 @dataclass(frozen=True)

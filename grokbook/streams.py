@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod, tau
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import torch
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
+from grokbook.lazy import Generator, Tensor, torch
 
 PURPOSES = {"dropout": 3, "update_noise": 4, "weight_noise": 5}  # 1 is the order of an epoch, 2 the host's masks
 GOLDEN = 0x9E3779B97F4A7C15 - 2**64

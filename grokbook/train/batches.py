@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import torch
+from grokbook.lazy import Tensor, torch
 from grokbook.train.data import Data
 from grokbook.train.experiment import Run
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Batches:

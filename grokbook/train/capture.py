@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grokbook.lazy import torch
+from grokbook.lazy import Tensor, torch
 from grokbook.train import say
 from grokbook.train.contract import optional
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 WARM_UP = 3  # steps that CUDA asks for ahead of a capture
 HOST_MASKS = (

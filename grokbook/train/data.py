@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import torch
+from grokbook.lazy import Tensor, torch
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Run, table_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Batch(NamedTuple):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -23,11 +23,6 @@ from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment, Watch
 from grokbook.train.monitor import kept, of_chapter
 from grokbook.train.state import State, wants_graph
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Params = dict[str, Tensor]
 
 CHECKPOINT_SECONDS = 50.0
 REPORT_SECONDS = 1.0

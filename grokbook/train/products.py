@@ -13,14 +13,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grokbook.lazy import torch
+from grokbook.lazy import Tensor, torch
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Pair = tuple[Tensor, Tensor]
+Pair = tuple[Tensor, Tensor]
 
 DEFAULT, ONEDNN = "default", "oneDNN"
 ROUNDING = {"bfloat16": "medium", "TF32": "high"}  # of oneDNN and of CUDA's library
