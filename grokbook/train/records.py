@@ -109,7 +109,6 @@ def assemble(
 
 def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[Sequence[int]]) -> xr.Dataset:
     """One record from the records of an experiment's shards; ``places`` are their runs' positions in it."""
-    order = np.argsort(np.concatenate(places))
     data = xr.concat(
         [bare(part) for part in parts],
         "run",
@@ -119,7 +118,7 @@ def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[
         compat="override",
         combine_attrs="drop",
     )
-    data = data.sortby("step").isel(run=order)
+    data = data.sortby("step").isel(run=np.argsort(np.concatenate(places)))
     provenance: dict[str, Any] = {
         key: ", ".join(sorted({one for part in parts for one in place_of(part)[key].split(", ")})) for key in PLACE
     }
@@ -158,17 +157,12 @@ def save(record: xr.Dataset, path: Path) -> None:
         if values.dtype.kind in "fi" and values.size > 64:
             encoding[str(name)] = {"zlib": True, "complevel": 6, "shuffle": True}
     record.attrs["checksum"] = checksum(record)
-    # Through memory: on a full disk the HDF5 library does not raise an error but takes the process down.
-    content = io.BytesIO()
-    with _one_writer():
+    # Through memory: on a full disk the HDF5 library does not raise an error but takes the process down. And on a Dask
+    # worker xarray would ask the cluster for a lock on what is written; this is in our memory alone.
+    content, dask = io.BytesIO(), sys.modules.get("dask")
+    with dask.config.set(scheduler="synchronous") if dask else contextlib.nullcontext():
         record.to_netcdf(content, engine="h5netcdf", encoding=encoding)
     write_whole(path, content.getvalue())
-
-
-def _one_writer() -> contextlib.AbstractContextManager[Any]:
-    """On a Dask worker xarray would ask the cluster for a lock on what is written; this is in our memory alone."""
-    dask = sys.modules.get("dask")
-    return dask.config.set(scheduler="synchronous") if dask else contextlib.nullcontext()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -287,9 +281,7 @@ def _dataset(file: Any) -> xr.Dataset:
 def _attributes(one: Any) -> dict[str, Any]:
     """Those that a record's writer gave, without those of the file format."""
     plain = {key: one.attrs[key] for key in one.attrs if key not in FORMAT}
-    return {
-        key: value.item() if np.size(value) == 1 and hasattr(value, "item") else value for key, value in plain.items()
-    }
+    return {key: value.item() if getattr(value, "size", None) == 1 else value for key, value in plain.items()}
 
 
 def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
@@ -350,20 +342,16 @@ def checksum(record: xr.Dataset) -> str:
     for name in sorted(map(str, record.variables)):
         variable = record[name]
         values = variable.values
-        text = repr((name, variable.dims, values.shape)).encode()
-        body = "\0".join(map(str, values.ravel())).encode() if values.dtype.kind in "OUS" else _plain(values).tobytes()
-        digest.update(text)
-        digest.update(body)
+        digest.update(repr((name, variable.dims, values.shape)).encode())
+        # What a round trip through a file keeps: little-endian, and one kind of nan.
+        if values.dtype.kind in "OUS":
+            digest.update("\0".join(map(str, values.ravel())).encode())
+        elif values.dtype.kind == "f":
+            digest.update(np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes())
+        else:
+            digest.update(values.astype("<i8").tobytes())
         take(variable.attrs)
     return digest.hexdigest()
-
-
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Little-endian, contiguous, one kind of nan: what a round trip through a file keeps."""
-    if values.dtype.kind == "f":
-        values = np.where(np.isnan(values), np.nan, values)
-        return np.ascontiguousarray(values, "<f8")
-    return np.ascontiguousarray(values, "<i8")
 
 
 def round_mantissa(values: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
