@@ -9,7 +9,7 @@ All numbers of a stack lie in one (M, P) table, a member a row, and parameters a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(Adam):
     """Adam with decoupled weight decay, as ``torch.optim.AdamW``, and the variants of Power et al. (2022), A.1.2.
 
     Args:
@@ -60,15 +60,10 @@ class AdamW:
         weight_noise: standard deviation of normal noise on each weight wherever a gradient is taken.
     """
 
-    lr: float
     weight_decay: float = 0.01
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
-    groups: tuple[Group, ...] = ()
     decay_to_start: bool | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
     update_noise: float | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
     weight_noise: float | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
-    version: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class WarmAdamW(AdamW):
     warmup: int = 10
 
 
-Optimizer = SGD | Adam | AdamW
+Optimizer = SGD | Adam
 VARIANTS = ("decay_to_start", "update_noise", "weight_noise")
 
 
@@ -114,9 +109,12 @@ class Stepper:
         recipes: one recipe per member, all of one ``kind``.
         params: name -> (M, ...) tensors to start from; ``params`` of the stepper are what is updated.
         seeds: one per member, which noise is drawn from.
+        averages: names of what a member carries of its gradients.
     """
 
-    def __init__(self, recipes: Sequence[Optimizer], params: Mapping[str, Tensor], seeds: Sequence[int] = ()) -> None:
+    def __init__(
+        self, recipes: Sequence[Optimizer], params: Params, seeds: Sequence[int], averages: tuple[str, ...]
+    ) -> None:
         kinds = {kind(recipe) for recipe in recipes}
         if len(kinds) != 1:
             told = sorted(" with ".join(one) for one in kinds)
@@ -127,19 +125,15 @@ class Stepper:
         self.sizes = [-(-prod(shape) // LINE) * LINE for shape in self.shapes.values()]  # in a row of a table
         like = next(iter(params.values()))
         self.tables = {"params": like.new_zeros(len(recipes), sum(self.sizes))}
-        for name, value in self.views("params").items():
+        for name, value in self.views(self.tables["params"]).items():
             value.copy_(params[name])
-        self.tables |= {slot: torch.zeros_like(self.tables["params"]) for slot in self.slot_names()}
+        self.tables |= {slot: torch.zeros_like(self.tables["params"]) for slot in averages}
         if "decay_to_start" in self.does:
             self.tables["start"] = self.tables["params"].clone()
         self.keys = {
             name: torch.from_numpy(keys(seeds, name)).to(like.device) for name in VARIANTS[1:] if name in self.does
         }
         self._settle()
-
-    def slot_names(self) -> tuple[str, ...]:
-        """Names of the running averages that a member carries."""
-        raise NotImplementedError
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
         """Update number ``count`` (from 1); a float64 on the device where the step is captured as a graph."""
@@ -151,7 +145,7 @@ class Stepper:
             return self.params
         table = self.tables["params"]
         noise = Stream(self.keys["weight_noise"], count).normal(table.shape[1:], table)
-        return self._views_of(noise.mul_(self.settings["weight_noise"]).add_(table))
+        return self.views(noise.mul_(self.settings["weight_noise"]).add_(table))
 
     def keep(self, members: Sequence[int]) -> None:
         """Go on with these members only, by position in the stack; the others' numbers are dropped."""
@@ -162,16 +156,13 @@ class Stepper:
                 tables[name] = table[index]
         self._settle()
 
-    def views(self, table: str) -> Params:
-        """A table, the weights or a running average, by name of parameter: (M, ...) each."""
-        return self._views_of(self.tables[table])
-
     @property
     def slots(self) -> dict[str, Params]:
         """All that a member carries besides its weights."""
-        return {name: self.views(name) for name in self.tables if name != "params"}
+        return {name: self.views(table) for name, table in self.tables.items() if name != "params"}
 
-    def _views_of(self, table: Tensor) -> Params:
+    def views(self, table: Tensor) -> Params:
+        """A table (M, P), weights or a running average, by name of parameter: (M, ...) each."""
         parts = zip(self.shapes.items(), table.split(self.sizes, 1), strict=True)
         return {
             name: part[:, : prod(shape)].unflatten(1, shape) if shape else part[:, 0] for (name, shape), part in parts
@@ -179,7 +170,7 @@ class Stepper:
 
     def _settle(self) -> None:
         """What follows from who is here. On the device once, for a step must not wait for the host."""
-        self.params = self.views("params")
+        self.params = self.views(self.tables["params"])
         self.gradient = torch.zeros_like(self.tables["params"])
         self.padding = {
             name: self.gradient.new_zeros(len(self.recipes), size - prod(shape))
@@ -205,9 +196,6 @@ class Stepper:
 
 
 class _SGD(Stepper):
-    def slot_names(self) -> tuple[str, ...]:
-        return ("velocity",) if any(getattr(recipe, "momentum", 0) for recipe in self.recipes) else ()
-
     def step(self, gradients: Params, count: int | Tensor) -> None:
         update, table = self.gathered(gradients), self.tables["params"]
         lr, decay, momentum, *_ = self.settings.values()
@@ -219,12 +207,22 @@ class _SGD(Stepper):
 
 
 class _Adam(Stepper):
-    def slot_names(self) -> tuple[str, ...]:
-        return ("mean", "square")
-
     def _settle(self) -> None:
+        """And what shares all settings, over members: the settings, places, values and running averages.
+
+        Making a view, or a call, costs more than updating a small parameter: views are made once, and calls are few.
+        """
         super()._settle()
-        self._parts = self._parts_of()
+        alike: dict[tuple[float, ...], list[tuple[int, str]]] = defaultdict(list)
+        for member, of_params in enumerate(self.own):
+            for name, own in of_params.items():
+                alike[tuple(own.values())].append((member, name))
+        tables = [self.views(self.tables[table]) for table in AVERAGED]
+        views = [{name: value.unbind() for name, value in table.items()} for table in tables]
+        self._parts: list[tuple[Any, ...]] = [
+            (dict(zip(SETTINGS, own, strict=True)), places, *([one[name][i] for i, name in places] for one in views))
+            for own, places in alike.items()
+        ]
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
         table = self.tables["params"]
@@ -272,21 +270,6 @@ class _Adam(Stepper):
                 maximize=False,
             )
 
-    def _parts_of(self) -> list[tuple[Any, ...]]:
-        """What shares all settings, over members: the settings, places, values and running averages.
-
-        Making a view, or a call, costs more than updating a small parameter: views are made once, and calls are few.
-        """
-        alike: dict[tuple[float, ...], list[tuple[int, str]]] = defaultdict(list)
-        for member, of_params in enumerate(self.own):
-            for name, own in of_params.items():
-                alike[tuple(own.values())].append((member, name))
-        views = [{name: value.unbind() for name, value in self.views(table).items()} for table in AVERAGED]
-        return [
-            (dict(zip(SETTINGS, own, strict=True)), places, *([one[name][i] for i, name in places] for one in views))
-            for own, places in alike.items()
-        ]
-
     def _step_broadcast(self, gradient: Tensor, count: Tensor) -> None:
         """The formula written out for all members at once, without a word from the host."""
         table, mean, square = (self.tables[name] for name in AVERAGED)
@@ -302,7 +285,9 @@ class _Adam(Stepper):
         table.addcdiv_(mean * (lr / (1 - beta1**count)), denominator, value=-1)
 
 
-def stepper(recipes: Sequence[Optimizer], params: Mapping[str, Tensor], seeds: Sequence[int] = ()) -> Stepper:
+def stepper(recipes: Sequence[Optimizer], params: Params, seeds: Sequence[int] = ()) -> Stepper:
     """The updater of a stack of members, one recipe each, all of one kind."""
-    make = _SGD if isinstance(recipes[0], SGD) else _Adam
-    return make(recipes, params, seeds)
+    if not isinstance(recipes[0], SGD):
+        return _Adam(recipes, params, seeds, AVERAGED[1:])
+    moves = any(getattr(recipe, "momentum", 0) for recipe in recipes)
+    return _SGD(recipes, params, seeds, ("velocity",) * moves)

@@ -41,7 +41,7 @@ def plain_loss(outputs: torch.Tensor, labels: torch.Tensor, loss: str) -> torch.
 def plain_optimizer(recipe, parameters) -> torch.optim.Optimizer:
     if isinstance(recipe, SGD):
         return torch.optim.SGD(parameters, lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
-    kind = torch.optim.Adam if isinstance(recipe, Adam) else torch.optim.AdamW
+    kind = torch.optim.Adam if type(recipe) is Adam else torch.optim.AdamW
     return kind(parameters, lr=recipe.lr, betas=recipe.betas, eps=recipe.eps, weight_decay=recipe.weight_decay)
 
 
