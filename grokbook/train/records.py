@@ -215,13 +215,11 @@ def heading(path: Path) -> dict[str, Any]:
         DamagedRecord: the file is truncated or not a record.
         OSError: what is there cannot be read, which says nothing about its contents.
     """
-    import h5py
-
     if not path.exists():
         raise FileNotFoundError(path)
     if not path.is_file():  # reading from a pipe or device would not end
         raise OSError(errno.EEXIST, "it is no regular file", str(path))
-    with _telling(path), h5py.File(path) as file:
+    with _opened(path) as file:
         attributes = _attributes(file)
     if (schema := attributes.get("schema")) != SCHEMA:
         raise DamagedRecord(f"{path}: written in schema {schema}, this version reads {SCHEMA}")
@@ -235,10 +233,13 @@ def heading(path: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _telling(path: Path) -> Iterator[None]:
-    """Tell a file that cannot be read, an OSError as any, from one that is no record, whatever its reader says."""
+def _opened(path: Path) -> Iterator[Any]:
+    """A file that cannot be read, an OSError as any, is told from one that is no record, whatever its reader says."""
+    import h5py
+
     try:
-        yield
+        with h5py.File(path) as file:
+            yield file
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
@@ -251,10 +252,8 @@ def load(path: Path) -> xr.Dataset:
     Raises:
         FileNotFoundError, DamagedRecord, OSError: as ``heading``; an altered record is a damaged one.
     """
-    import h5py
-
     heading(path)
-    with _telling(path), h5py.File(path) as file:
+    with _opened(path) as file:
         record = _dataset(file)
     if record.attrs["checksum"] != checksum(record):
         raise DamagedRecord(f"{path}: its contents do not match its checksum")
