@@ -130,7 +130,7 @@ class Experiment:
         scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one; not part of the recipe.
     """
 
-    name: str
+    name: str = field(metadata={"recipe": False})
     runs: tuple[Run, ...]
     schedule: Schedule = Schedule()
     measures: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class Experiment:
         """Everything that decides the numbers, as plain JSON data."""
         raised = monitor.versions(self.name, (*self.measures, *self.keep))
         versions = {"measure_versions": raised} if raised else {}
-        return {"engine": ENGINE_VERSION, **describe(self, skip=("name",)), **versions}
+        return {"engine": ENGINE_VERSION, **describe(self), **versions}
 
     @property
     def hash(self) -> str:
@@ -202,10 +202,10 @@ def hash_of(recipe: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def describe(thing: Any, skip: Sequence[str] = ()) -> Any:
+def describe(thing: Any) -> Any:
     """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = [f for f in dataclasses.fields(thing) if _in_recipe(thing, f) and f.name not in skip]
+        fields = [f for f in dataclasses.fields(thing) if _in_recipe(thing, f)]
         version = {"version": thing.version} if hasattr(thing, "version") else {}
         return {"type": type(thing).__name__, **version, **{f.name: describe(_value(thing, f)) for f in fields}}
     if isinstance(thing, (tuple, list)):
