@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from grokbook.train.experiment import coordinates
+
 # How a setting is said, in this order; one that is zero everywhere, or an initial scale of one, is not.
 WORDS = {
     "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
@@ -27,8 +29,6 @@ def describe(record: xr.Dataset) -> str:
 
 def settings(runs: Sequence[Any]) -> str:
     """The same for runs that have no record."""
-    from grokbook.train.experiment import coordinates
-
     columns = {name: np.array(values) for name, values in coordinates(runs).items()}
     return _phrase(columns, [run.batch_size for run in runs])
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from grokbook import chapters
 from grokbook.lazy import torch
 from grokbook.train import records
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment, Run, describe
+from grokbook.train.state import State
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,9 @@ def counted() -> dict[str, int]:
 
 def count_now(run: Run) -> int:
     """Count a step's operations by taking one."""
-    from grokbook.train.state import State
-
     return count(State.start([run], torch.device("cpu"), torch.float32).gradients)
 
 
 def experiments() -> dict[str, Experiment]:
     """Every experiment of the book at the settings of its figure, by name."""
-    from grokbook import chapters
-
     return {name: entry.make() for name, entry in chapters.experiments().items()}

@@ -26,7 +26,8 @@ import numpy as np
 import xarray as xr
 
 from grokbook import session
-from grokbook.train import progress, records, say
+from grokbook.lazy import torch
+from grokbook.train import engine, progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment, Run
 from grokbook.train.progress import cost_of, part_of
@@ -122,8 +123,6 @@ def choose_device(device: str | None = None) -> str:
     Raises:
         ValueError: an unknown device, or CUDA where there is none.
     """
-    from grokbook.lazy import torch
-
     wanted = device or session.current().device
     if wanted not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device = {wanted!r}: choose one of auto, cpu, cuda")
@@ -142,8 +141,6 @@ def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
     all are halved.
     """
     if device == "cuda":
-        from grokbook.lazy import torch
-
         free = USED_OF_GPU * torch.cuda.mem_get_info()[0] / sharing
         return max(1, int(free / max(map(bytes_of, experiment.runs))))
     of_step = max(_samples(run) * optional(run.model, "floats_per_sample") for run in experiment.runs)
@@ -181,7 +178,6 @@ def _samples(run: Run) -> int:
 @functools.cache
 def _weights(model: Model) -> int:
     """Of one member, counted without making large ones; arithmetic without memory imports 800 modules, for a second."""
-    from grokbook.lazy import torch
 
     class Small(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
@@ -205,8 +201,6 @@ def plan(experiment: Experiment, device: str | None, workers: int | None = None)
         block = block_size(experiment, device)
         check_memory(experiment, block, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         return device, block, cores()
-    from grokbook.lazy import torch
-
     gpus = torch.cuda.device_count()
     block = block_size(experiment, device, -(-(workers or gpus) // gpus))
     return device, min(block, -(-len(experiment.runs) // gpus)), gpus
@@ -374,9 +368,6 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     Raises:
         ValueError: the recipe means something else here: another version of this package asked for it.
     """
-    from grokbook.lazy import torch
-    from grokbook.train import engine
-
     part = Path(path)
     checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
     if shard.hash not in part.name:

@@ -16,6 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from grokbook.lazy import torch
 from grokbook.train import say
 from grokbook.train.capture import lost
 
@@ -128,8 +129,6 @@ def settle(threads: int) -> None:
     Workers share the cores by number, never by threads: two threads on a busy machine are slower than one. And glibc
     would hand each step's activations back to the kernel, only to fault them in again: a tenth of a transformer's step.
     """
-    from grokbook.lazy import torch
-
     torch.set_num_threads(threads)
     if keep := getattr(ctypes.CDLL(None), "mallopt", None):
         keep(M_MMAP_THRESHOLD, LARGEST_KEPT)
