@@ -11,6 +11,8 @@ import json
 import os
 from dataclasses import dataclass
 
+OF_USER = ("CACHE", "DEVICE", "FRESH", "SCHEDULER")
+
 
 @dataclass(frozen=True)
 class Session:
@@ -47,10 +49,5 @@ def current() -> Session:
     """What this process was handed, or else what the user says."""
     if handed := os.environ.get("GROKBOOK"):
         return Session(**json.loads(handed))
-    own = {name: os.environ.get(f"GROKBOOK_{name}", "") for name in ("CACHE", "DEVICE", "FRESH", "SCHEDULER")}
-    return Session(
-        device=own["DEVICE"] or "auto",
-        fresh=own["FRESH"] not in ("", "0"),
-        cache=own["CACHE"],
-        scheduler=own["SCHEDULER"],
-    )
+    cache, device, fresh, scheduler = (os.environ.get(f"GROKBOOK_{name}", "") for name in OF_USER)
+    return Session(device=device or "auto", fresh=fresh not in ("", "0"), cache=cache, scheduler=scheduler)
