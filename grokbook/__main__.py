@@ -79,17 +79,6 @@ def train(arguments: argparse.Namespace) -> None:
         raise TrainingFailed(f"not trained: {', '.join(failed)}; the others of {len(missing)} are")
 
 
-def wanted(arguments: argparse.Namespace) -> list[Experiment]:
-    """The experiment that ``train`` is asked for, or all of a chapter."""
-    name, given = arguments.experiment, arguments.parameter
-    if name not in chapters():
-        return [chosen(name, given, arguments.reduced)]
-    if given:
-        raise BadInput(f"{given[0]}: parameters are an experiment's; name one, as {name}/NAME")
-    every = experiments(name).values()
-    return list(filter(None, map(stand_in, every))) if arguments.reduced else [entry.make() for entry in every]
-
-
 def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
     """Train one experiment and say what came of it."""
     record = runner.train(
@@ -159,7 +148,7 @@ def register(arguments: argparse.Namespace) -> None:
 def verify(arguments: argparse.Namespace) -> None:
     """train stored runs again and compare with the record"""
     parameters.check_device(arguments.device, arguments.scheduler)
-    experiment = chosen(arguments.experiment, arguments.parameter, arguments.reduced)
+    (experiment,) = wanted(arguments)
     found = runner.status(experiment)
     if found.state != "present":
         why = f" ({found.why})" if found.why else ""
@@ -204,26 +193,31 @@ def experiments(prefix: str | None = None) -> dict[str, Entry]:
     return own if prefix == chapter else {prefix: own[parameters.one_of("experiment", prefix, own)]}
 
 
-def chosen(name: str, assignments: list[str], reduced: bool) -> Experiment:
-    """The experiment of this name, or what stands in for it; its factory's keywords can be given as name=value."""
-    entry = experiments(name).get(name)
-    if entry is None:
-        raise BadInput(f'"{name}" is a chapter; name one of its experiments: {", ".join(experiments(name))}')
+def wanted(arguments: argparse.Namespace) -> list[Experiment]:
+    """The experiment that is asked for, with parameters as name=value, or all of a chapter; or their stand-ins."""
+    name, given, reduced = arguments.experiment, arguments.parameter, arguments.reduced
+    found = experiments(name)
+    if name in chapters():
+        if arguments.do is verify:
+            raise BadInput(f'"{name}" is a chapter; name one of its experiments: {", ".join(found)}')
+        if given:
+            raise BadInput(f"{given[0]}: parameters are an experiment's; name one, as {name}/NAME")
+        return [one for entry in found.values() if (one := stand_in(entry) if reduced else entry.make())]
     if reduced:
-        if assignments:
-            raise BadInput(f"--reduced {name} has settings of its own; leave out {assignments[0]}")
-        smaller = stand_in(entry)
+        if given:
+            raise BadInput(f"--reduced {name} has settings of its own; leave out {given[0]}")
+        smaller = stand_in(found[name])
         if smaller is None:
             raise BadInput(f"nothing stands in for {name}; leave out --reduced")
-        return smaller
-    values = parameters.convert(name, entry.known, parameters.parse_assignments(assignments))
+        return [smaller]
+    values = parameters.convert(name, found[name].known, parameters.parse_assignments(given))
     try:
-        return entry.make(**values)
+        return [found[name].make(**values)]
     except ValueError as error:
         raise BadInput(f"{name}: {error}") from None
     except (ArithmeticError, LookupError) as error:
-        given = ", ".join(assignments)
-        raise BadInput(f"{name}: nothing can be trained with {given} ({type(error).__name__}: {error})") from None
+        told = f"{', '.join(given)} ({type(error).__name__}: {error})"
+        raise BadInput(f"{name}: nothing can be trained with {told}") from None
 
 
 def stand_in(entry: Entry) -> Experiment | None:
