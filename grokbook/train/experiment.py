@@ -203,28 +203,21 @@ def hash_of(recipe: dict[str, Any]) -> str:
 
 
 def describe(thing: Any) -> Any:
-    """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version."""
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = [f for f in dataclasses.fields(thing) if _in_recipe(thing, f)]
-        version = {"version": thing.version} if hasattr(thing, "version") else {}
-        return {"type": type(thing).__name__, **version, **{f.name: describe(_value(thing, f)) for f in fields}}
+    """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version.
+
+    Settings added later are part of it only ``"where set"``, so that earlier records stay what they are.
+    """
+    if dataclasses.is_dataclass(thing):
+        found = {"type": type(thing).__name__, **({"version": thing.version} if hasattr(thing, "version") else {})}
+        for f in dataclasses.fields(thing):
+            value, kind = getattr(thing, f.name), f.metadata.get("recipe", True)
+            if kind is True or (kind == "where set" and value is not None):
+                is_rate = f.type in ("float", "float | None")  # of which 1 and 1.0 are one recipe
+                found[f.name] = describe(float(value) if is_rate and type(value) is int else value)
+        return found
     if isinstance(thing, (tuple, list)):
         return [describe(item) for item in thing]
-    if isinstance(thing, np.generic):
-        return thing.item()
-    return thing
-
-
-def _value(thing: Any, field: dataclasses.Field[Any]) -> Any:
-    """A rate of 1 and one of 1.0 are one recipe."""
-    value = getattr(thing, field.name)
-    return float(value) if type(value) is int and field.type in ("float", "float | None") else value
-
-
-def _in_recipe(thing: Any, field: dataclasses.Field[Any]) -> bool:
-    """Settings added later are part of a recipe only where they are set, so that earlier records stay what they are."""
-    kind = field.metadata.get("recipe", True)
-    return getattr(thing, field.name) is not None if kind == "where set" else bool(kind)
+    return thing.item() if isinstance(thing, np.generic) else thing
 
 
 def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
