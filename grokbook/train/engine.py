@@ -30,8 +30,6 @@ CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
 # Of a training, in a checkpoint.
 SAVED = ("values", "kept", "stopped_at", "diverged", "reached", "streak", "evaluated", "resumed", "places")
 
-Report = Callable[[int, dict[str, float]], None]
-
 
 @dataclass
 class Training:
@@ -208,7 +206,7 @@ def train(
     device: str = "cpu",
     dtype: str = "float32",
     checkpoint: Path | None = None,
-    report: Report | None = None,
+    report: Callable[[int, dict[str, float]], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> xr.Dataset:
     """Train the runs of one stack side by side and return what was measured.
@@ -270,7 +268,8 @@ def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
         table = np.full((len(runs), count, *shape), np.nan, np.float32)
         for (member, number), value in places.items():
             table[member, number] = value
-        axes = _axes(experiment.runs[0].model, name, len(shape))
+        numbered = [f"{name}_{axis}" for axis in range(len(shape))]
+        axes = ["n", "m"] if "[" in name else optional(experiment.runs[0].model, "axes").get(name, numbered)
         variables[name] = (("run", "snapshot", *axes), table)
     if count:
         ends = np.array([training.stopped_at[i] for i in runs], float)[:, None]
@@ -283,10 +282,3 @@ def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
         "resumed_at": f"[{', '.join(training.resumed)}]",
     }
     return records.assemble(experiment, np.array([*training.columns]), variables, provenance)
-
-
-def _axes(model: Any, name: str, count: int) -> list[str]:
-    """Names for the dimensions of a kept array."""
-    if "[" in name:
-        return ["n", "m"]
-    return list(optional(model, "axes").get(name, [f"{name}_{axis}" for axis in range(count)]))
