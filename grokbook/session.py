@@ -6,10 +6,9 @@ A build hands it on as JSON in the variable ``GROKBOOK``. Where that is not set,
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 OF_USER = ("CACHE", "DEVICE", "FRESH", "SCHEDULER")
 
@@ -42,7 +41,7 @@ class Session:
 
     def variable(self) -> dict[str, str]:
         """The environment that hands it on."""
-        return {"GROKBOOK": json.dumps(dataclasses.asdict(self))}
+        return {"GROKBOOK": json.dumps(asdict(self))}
 
 
 def current() -> Session:

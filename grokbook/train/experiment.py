@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -166,7 +165,7 @@ class Experiment:
 
     def select(self, members: Sequence[int]) -> Experiment:
         """The same experiment with some of its runs."""
-        return dataclasses.replace(self, runs=tuple(self.runs[i] for i in members))
+        return replace(self, runs=tuple(self.runs[i] for i in members))
 
     def shards(self, block: int | None = None) -> Iterator[list[int]]:
         """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).
@@ -207,9 +206,9 @@ def describe(thing: Any) -> Any:
 
     Settings added later are part of it only ``"where set"``, so that earlier records stay what they are.
     """
-    if dataclasses.is_dataclass(thing):
+    if is_dataclass(thing):
         found = {"type": type(thing).__name__, **({"version": thing.version} if hasattr(thing, "version") else {})}
-        for f in dataclasses.fields(thing):
+        for f in fields(thing):
             value, kind = getattr(thing, f.name), f.metadata.get("recipe", True)
             if kind is True or (kind == "where set" and value is not None):
                 is_rate = f.type in ("float", "float | None")  # of which 1 and 1.0 are one recipe
@@ -248,7 +247,7 @@ def _flat(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = {"label": run.label, "seed": run.seed, "steps": run.steps, "loss": run.loss}
     for part, thing in (("task", run.task), ("model", run.model), ("optimizer", run.optimizer)):
         row[part] = type(thing).__name__
-        for f in dataclasses.fields(thing):
+        for f in fields(thing):
             value = getattr(thing, f.name)
             if not f.metadata.get("recipe", True):
                 continue

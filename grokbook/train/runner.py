@@ -7,7 +7,6 @@ run it: this process, worker processes, or a Dask cluster. What is done is what 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import json
 import math
@@ -18,7 +17,7 @@ import time
 import traceback
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | None = Non
             continue
         except (LookupError, records.DamagedRecord) as error:
             state = "stale" if isinstance(error, LookupError) else "damaged"
-            found = dataclasses.replace(found, state=state, path=path, why=str(error))
+            found = replace(found, state=state, path=path, why=str(error))
     return found
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +122,7 @@ def verify(
     versions = ("numpy", "grokbook")
     there, here = (records.place_of(one) | {key: one.attrs[key] for key in versions} for one in (stored, again))
     apart = [f"{key} {there[key]} there, {here[key]} here" for key in there if there[key] != here[key]]
-    conditions = [dataclasses.replace(run, seed=0) for run in experiment.runs]
+    conditions = [replace(run, seed=0) for run in experiment.runs]
     comparisons = []
     for row, i in enumerate(chosen):
         alike = [j for j, condition in enumerate(conditions) if condition == conditions[i]]
