@@ -61,28 +61,22 @@ class Training:
         library = products.choose(state.gradients, device.type, experiment.precision, library)
         return cls(experiment, state, columns, [_place(device, library)], np.zeros(len(runs), np.int64))
 
-    @property
-    def watch(self) -> Watch | None:
-        """What is watched for at this step."""
-        watch = self.experiment.watch
-        return watch if watch and self.state.step % watch.every == 0 else None
-
-    def due(self) -> bool:
-        """Whether something is to be measured or kept before the next step."""
-        step = self.state.step
-        return step != self.evaluated and bool(self.watch or step in self.experiment.snapshots or step in self.columns)
-
     def evaluate(self) -> dict[str, float]:
-        """Measure, keep snapshots, let members leave; the mean of losses and accuracies, for a progress line."""
-        state, experiment, watch = self.state, self.experiment, self.watch
-        everyone = self.training()
-        self.evaluated = state.step
-        if state.step in experiment.snapshots:
-            self._keep(state.step, everyone)
-        if state.step not in self.columns and watch is None:
+        """What is due before the next step: measure, keep snapshots, let members leave.
+
+        The mean of losses and accuracies, for a progress line; empty where they were not asked for.
+        """
+        state, experiment, step, watch = self.state, self.experiment, self.state.step, self.experiment.watch
+        watch = watch if watch and step % watch.every == 0 else None
+        if step == self.evaluated or not (watch or step in experiment.snapshots or step in self.columns):
             return {}
-        done = np.full(len(state.members), state.step == experiment.runs[0].steps)
-        if state.step in self.columns:
+        everyone, self.evaluated = self.training(), step
+        if step in experiment.snapshots:
+            self._keep(step, everyone)
+        if step not in self.columns and watch is None:
+            return {}
+        done = np.full(len(state.members), step == experiment.runs[0].steps)
+        if step in self.columns:
             numbers = state.measure(experiment.measures)
             done |= self._noted(numbers, everyone)
         elif watch:
@@ -93,7 +87,7 @@ class Training:
         if leaving := [i for i in everyone if done[i]]:
             if -1 in experiment.snapshots:
                 self._keep(-1, leaving)
-            self.stopped_at.update({state.members[i]: state.step for i in leaving})
+            self.stopped_at.update({state.members[i]: step for i in leaving})
             # A stack of another size is captured anew, which takes as long as many steps: not for every member.
             if not wants_graph(state) or 4 * len(self.training()) <= 3 * len(state.members):
                 self.drop()
@@ -236,10 +230,9 @@ def train(
         say(f"{experiment.name}: nothing here rounds its products, so that they are in full float32 (and no faster)")
     with products.using(library):
         while True:
-            if training.due():
-                numbers = training.evaluate() or numbers
-                if not training.state.members:
-                    break
+            numbers = training.evaluate() or numbers
+            if not training.state.members:
+                break
             now = time.monotonic()
             if report and now - reported >= REPORT_SECONDS:
                 report(training.state.step, {**numbers, "members": len(training.training())})
