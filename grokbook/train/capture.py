@@ -48,7 +48,6 @@ def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], 
 
 
 def graph_of(step: Callable[[], None]) -> Callable[[], None]:
-    """The bare capture."""
     here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
     aside.wait_stream(here)
     try:

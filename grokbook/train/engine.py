@@ -125,7 +125,6 @@ class Training:
         return arrived
 
     def _keep(self, snapshot: int, positions: list[int]) -> None:
-        """Keep arrays of some members."""
         measured, number = self.state.measured(), self.experiment.snapshots.index(snapshot)
         for name in self.experiment.keep:
             values = kept(name, measured)

@@ -280,8 +280,7 @@ def train(
                 leftover.unlink()
     if out:
         with contextlib.suppress(OSError):  # not empty: another training is under way there
-            for emptied in (folder, *folder.parents[:2]):
-                emptied.rmdir()
+            os.removedirs(folder)
     return records.load(path)
 
 
@@ -345,7 +344,7 @@ def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, d
     return [_why_not(shard, folder, futures[shard.hash]) if shard in todo else "" for shard in shards]
 
 
-def _why_not(shard: Experiment, folder: Path, future: Future[str]) -> str:
+def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
     part = part_of(shard, folder)
     # A worker may have finished a shard whose future was lost with the scheduler, and the other way round.
     if _is_there(shard, part):
@@ -361,8 +360,8 @@ def _why_not(shard: Experiment, folder: Path, future: Future[str]) -> str:
     return why + (f"\n    traceback: {report}" if report.exists() else "")
 
 
-def train_shard(shard: Experiment, path: str, device: str) -> str:
-    """Train one stack of members and save its part at ``path``, which it returns. What workers run, here or elsewhere.
+def train_shard(shard: Experiment, path: str, device: str) -> None:
+    """Train one stack of members and save its part at ``path``. What workers run, here or elsewhere.
 
     Raises:
         ValueError: the recipe means something else here: another version of this package asked for it.
@@ -372,7 +371,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
     if shard.hash not in part.name:
         raise ValueError("this worker has another version of grokbook than whoever asked")
     if _is_there(shard, part):
-        return path
+        return
     threads = torch.get_num_threads()
     settle(1)
     before = time.monotonic(), -1
@@ -398,7 +397,6 @@ def train_shard(shard: Experiment, path: str, device: str) -> str:
         torch.set_num_threads(threads)
     for leftover in (checkpoint, heartbeat, report):
         leftover.unlink(missing_ok=True)
-    return path
 
 
 def _is_there(experiment: Experiment, path: Path) -> bool:

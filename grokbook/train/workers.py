@@ -60,7 +60,6 @@ class Processes(ThreadPoolExecutor):
         self.ending = False
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        """As for any executor."""
         return super().submit(self._in_process, function, *arguments, **options)
 
     def _in_process(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -93,7 +92,6 @@ class Processes(ThreadPoolExecutor):
                 process.terminate()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As for any executor."""
         super().shutdown(wait, cancel_futures=cancel_futures)
         for pool in self.pools.values():
             pool.shutdown(wait)
