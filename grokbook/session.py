@@ -15,29 +15,17 @@ OF_USER = ("CACHE", "DEVICE", "FRESH", "SCHEDULER")
 
 @dataclass(frozen=True)
 class Session:
-    """How this process trains and shows.
+    """How this process trains and shows."""
 
-    Args:
-        scale: ``"full"`` or ``"quick"``.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        fresh: whether stored records are ignored.
-        figures: the folder that stands for figures/; a chapter saves into <it>/<chapter>/. Empty: nothing is saved.
-        log: a JSON-lines file; every record obtained appends a line.
-        progress: a text file; lines appended to it are shown in the terminal.
-        turn: a file that is locked by the chapter which trains with all cores or the GPU.
-        cache: where records trained here are kept; empty: the usual place.
-        scheduler: address of a Dask scheduler whose workers train.
-    """
-
-    scale: str = "full"
-    device: str = "auto"
-    fresh: bool = False
-    figures: str = ""
-    log: str = ""
-    progress: str = ""
-    turn: str = ""
-    cache: str = ""
-    scheduler: str = ""
+    scale: str = "full"  #: or ``"quick"``
+    device: str = "auto"  #: or ``"cpu"`` or ``"cuda"``
+    fresh: bool = False  #: whether stored records are ignored
+    figures: str = ""  #: stands for figures/: a chapter saves into <it>/<chapter>/; empty: nothing is saved
+    log: str = ""  #: a JSON-lines file; every record obtained appends a line
+    progress: str = ""  #: a text file; lines appended to it are shown in the terminal
+    turn: str = ""  #: a file that is locked by the chapter which trains with all cores or the GPU
+    cache: str = ""  #: where records trained here are kept; empty: the usual place
+    scheduler: str = ""  #: address of a Dask scheduler whose workers train
 
     def variable(self) -> dict[str, str]:
         """The environment that hands it on."""

@@ -25,28 +25,17 @@ class Batch(NamedTuple):
 
 @dataclass
 class Data:
-    """One table for all members on their device, and which of its rows are whose.
+    """One table for all members on their device, and which of its rows are whose."""
 
-    Attributes:
-        task: of the first member, which may compose inputs from rows.
-        table: (rows, ...), once for all; members hold no copies of it.
-        answers: (rows,) the table's labels.
-        labels: (M, rows), in training rows what the member is trained on, elsewhere the table's.
-        in_train: (M, rows).
-        trained: the rows that each member trains on, ascending, on the host, which draws batches from them.
-        targets: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors.
-        whole: the training sets, where each step takes them whole; None with minibatches, which are looked up.
-    """
-
-    task: Any
+    task: Any  #: of the first member, which may compose inputs from rows
     dtype: torch.dtype
-    table: Tensor
-    answers: Tensor
-    labels: Tensor
-    in_train: Tensor
-    trained: list[NDArray[np.int64]]
-    targets: Tensor | None
-    whole: Batch | None = None
+    table: Tensor  #: (rows, ...), once for all; members hold no copies of it
+    answers: Tensor  #: (rows,) the table's labels
+    labels: Tensor  #: (M, rows), in training rows what the member is trained on, elsewhere the table's
+    in_train: Tensor  #: (M, rows)
+    trained: list[NDArray[np.int64]]  #: rows that each member trains on, ascending; on the host, which draws batches
+    targets: Tensor | None  #: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors
+    whole: Batch | None = None  #: the training sets, where each step takes them whole; None with minibatches
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:

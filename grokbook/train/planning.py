@@ -24,19 +24,12 @@ from grokbook.train.state import State
 
 @dataclass(frozen=True)
 class Machine:
-    """One worker.
+    """One worker."""
 
-    Args:
-        name: what tables call it.
-        rate: floating point operations a second that its matrix products sustain in training.
-        step_seconds: the least that a step takes, however small: the time to launch it.
-        block: members it trains side by side; None is all of a shape.
-    """
-
-    name: str
-    rate: float
-    step_seconds: float = 0.0
-    block: int | None = 1
+    name: str  #: what tables call it
+    rate: float  #: floating point operations a second that its matrix products sustain in training
+    step_seconds: float = 0.0  #: the least that a step takes, however small: the time to launch it
+    block: int | None = 1  #: members it trains side by side; None is all of a shape
 
     def seconds(self, shard: Experiment) -> float:
         """How long it takes to train a shard, if no member leaves early."""

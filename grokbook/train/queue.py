@@ -29,20 +29,13 @@ KEYS = {"experiment", "stand_in", "parameters", "why", "priority", "core_minutes
 
 @dataclass(frozen=True)
 class Entry:
-    """One training that is worth its time.
+    """One training that is worth its time."""
 
-    Args:
-        experiment: what is trained.
-        full: the experiment at its figure's settings, which makes a stand-in idle.
-        why: what its record decides.
-        priority: 1 comes before 2.
-        given: minutes by device, "cpu" (of one core) or "cuda", where members leave early or a GPU is known better.
-    """
-
-    experiment: Experiment
-    full: Experiment
-    why: str
-    priority: int
+    experiment: Experiment  #: what is trained
+    full: Experiment  #: the experiment at its figure's settings, which makes a stand-in idle
+    why: str  #: what its record decides
+    priority: int  #: 1 comes before 2
+    #: Minutes by device, "cpu" (of one core) or "cuda", where members leave early or a GPU is known better.
     given: dict[str, float] = field(default_factory=dict)
 
     def minutes(self, device: str) -> float:

@@ -23,24 +23,16 @@ ACCURACY_TOLERANCE = 0.05  # added to the range of the stored seeds' last accura
 
 @dataclass(frozen=True)
 class Comparison:
-    """One run trained again beside the stored one.
+    """One run trained again beside the stored one."""
 
-    Attributes:
-        run: its position in the experiment; ``label`` and ``seed`` are its.
-        difference: the largest in any curve, time or snapshot (inf where one has a number and the other none), in
-            ``where``.
-        stored_step: when the stored run answered 99 % of the test set; ``retrained_step``: when this one did.
-        why: what is beyond the tolerances above; empty if nothing is.
-    """
-
-    run: int
+    run: int  #: its position in the experiment
     label: str
     seed: int
-    difference: float
-    where: str
-    stored_step: float
-    retrained_step: float
-    why: str
+    difference: float  #: the largest in any curve, time or snapshot; inf where one has a number and the other none
+    where: str  #: the curve, time or snapshot in which it is
+    stored_step: float  #: when the stored run answered 99 % of the test set
+    retrained_step: float  #: when this one did
+    why: str  #: what is beyond the tolerances above; empty if nothing is
 
     @property
     def identical(self) -> bool:
