@@ -17,8 +17,8 @@ else:
 
             return self.__dict__.setdefault(name, getattr(torch, name))
 
-    torch, Generator, Tensor = _Torch(), Any, Any
+    torch, Generator, Tensor = _Torch(), Any, Any  # types for annotations alone
 
-Params = dict[str, Tensor]
+Params = dict[str, Tensor]  # by name, with a leading member axis in a stack
 
 __all__ = ["Generator", "Params", "Tensor", "torch"]
