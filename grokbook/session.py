@@ -10,8 +10,6 @@ import json
 import os
 from dataclasses import asdict, dataclass
 
-OF_USER = ("CACHE", "DEVICE", "FRESH", "SCHEDULER")
-
 
 @dataclass(frozen=True)
 class Session:
@@ -36,5 +34,6 @@ def current() -> Session:
     """What this process was handed, or else what the user says."""
     if handed := os.environ.get("GROKBOOK"):
         return Session(**json.loads(handed))
-    cache, device, fresh, scheduler = (os.environ.get(f"GROKBOOK_{name}", "") for name in OF_USER)
+    names = "CACHE", "DEVICE", "FRESH", "SCHEDULER"
+    cache, device, fresh, scheduler = (os.environ.get(f"GROKBOOK_{name}", "") for name in names)
     return Session(device=device or "auto", fresh=fresh not in ("", "0"), cache=cache, scheduler=scheduler)
