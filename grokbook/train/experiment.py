@@ -249,13 +249,11 @@ def _flat(run: Run) -> dict[str, Any]:
         row[part] = type(thing).__name__
         for f in fields(thing):
             value = getattr(thing, f.name)
-            if not f.metadata.get("recipe", True):
-                continue
             if f.name == "betas":
                 row["beta1"], row["beta2"] = value
             elif f.name == "groups":
                 for group in value:
                     row[f"{group.prefix}_lr"], row[f"{group.prefix}_weight_decay"] = group.lr, group.weight_decay
-            elif isinstance(value, (int, float, str)):
+            elif f.metadata.get("recipe", True) and isinstance(value, (int, float, str)):
                 row[f.name] = value
     return row
