@@ -94,17 +94,14 @@ class Section:
         statement: str,
         *parts: Part,
         on: str | Sequence[str] = (),
-        paper: str = "",
-        forecast: str = "",
-        whose: str = "paper",
         earlier: Sequence[Part] = (),
+        **about: str,
     ) -> Claim:
         """Enter a claim (see ``Claim``); ``on`` names the records that its parts measure, where they do not say."""
         names = (on,) if isinstance(on, str) else tuple(on)
         placed = [tuple(dataclasses.replace(one, on=one.on or names) for one in group) for group in (parts, earlier)]
-        made = Claim(id, figure, statement, placed[0], paper, forecast, whose, placed[1])
-        self.claims.append(made)
-        return made
+        self.claims.append(Claim(id, figure, statement, placed[0], earlier=placed[1], **about))
+        return self.claims[-1]
 
 
 class Chapter:
@@ -131,11 +128,9 @@ class Chapter:
         return {name: importlib.import_module(f"{place}.{name}").section for name in self._names}
 
     def room(self, name: str) -> str:
-        """The module that holds an experiment, a study or a claim, as a path in the repository."""
-        for section in self.sections.values():
-            if name in section.experiments or name in section.studies or any(name == one.id for one in section.claims):
-                return f"grokbook/chapters/{self.name}/{section.name}.py"
-        raise KeyError(name)
+        """The module that makes an experiment, as a path in the repository."""
+        (section,) = (one for one in self.sections.values() if name in one.experiments)
+        return f"grokbook/chapters/{self.name}/{section.name}.py"
 
     @cached_property
     def experiments(self) -> dict[str, Recipe]:

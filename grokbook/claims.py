@@ -47,41 +47,18 @@ class Bound:
         return self.words.format(*map("{:g}".format if show is number else show, self.thresholds))
 
 
-def at_least(low: float) -> Bound:
-    """x >= low."""
-    return Bound("at least {}", (low,), lambda x: x >= low)
+def _kind(words: str, holds: Callable[..., bool]) -> Callable[..., Bound]:
+    """A kind of bound: thresholds -> bound, from its words and from a function of the number and the thresholds."""
+    return lambda *thresholds: Bound(words, thresholds, lambda x: holds(x, *thresholds))
 
 
-def at_most(high: float) -> Bound:
-    """x <= high."""
-    return Bound("at most {}", (high,), lambda x: x <= high)
-
-
-def above(low: float) -> Bound:
-    """x > low."""
-    return Bound("above {}", (low,), lambda x: x > low)
-
-
-def below(high: float) -> Bound:
-    """x < high."""
-    return Bound("below {}", (high,), lambda x: x < high)
-
-
-def between(low: float, high: float) -> Bound:
-    """low <= x <= high."""
-    return Bound("between {} and {}", (low, high), lambda x: low <= x <= high)
-
-
-def near(value: float, within: float) -> Bound:
-    """|x - value| <= within."""
-    return Bound("{} ± {}", (value, within), lambda x: abs(x - value) <= within)
-
-
-def exactly(value: float) -> Bound:
-    """x == value, for counts."""
-    return Bound("exactly {}", (value,), lambda x: x == value)
-
-
+at_least = _kind("at least {}", lambda x, low: x >= low)
+at_most = _kind("at most {}", lambda x, high: x <= high)
+above = _kind("above {}", lambda x, low: x > low)
+below = _kind("below {}", lambda x, high: x < high)
+between = _kind("between {} and {}", lambda x, low, high: low <= x <= high)
+near = _kind("{} ± {}", lambda x, value, within: abs(x - value) <= within)
+exactly = _kind("exactly {}", lambda x, value: x == value)  # for counts
 REACHED = Bound("reached", (), lambda x: bool(np.isfinite(x)))  # a time that is not "never"
 
 
@@ -161,11 +138,6 @@ def smallest(sizes: Any) -> str:
     return SIZES[max((SIZES.index(size) for size in sizes), default=0)]
 
 
-def decided(outcome: str, size: str) -> str:
-    """A claim's outcome, "undecided" where it fails, or fails in part, on a record smaller than it should have."""
-    return "undecided" if size == "smaller" and outcome in ("partly", "not reproduced") else outcome
-
-
 @dataclass(frozen=True)
 class Verdict:
     """What the records say about a claim.
@@ -225,31 +197,19 @@ class Claim:
         """Names of all records and studies that its parts read."""
         return tuple(dict.fromkeys(name for part in (*self.parts, *self.earlier) for name in part.needs))
 
-    def judge(self, records: Records, *, earlier: bool = False) -> Verdict:
-        """The verdict by today's parts, or by the earlier ones.
+    def judge(self, records: Records, *, counted: bool = False) -> Verdict:
+        """The verdict by today's parts, or the one that is counted: by the earlier ones, where there are any.
 
         A part that fails on a record smaller than the paper's decides nothing; "not tested" where a record is missing.
         """
-        parts = self.earlier if earlier else self.parts
-        if missing := [name for part in parts for name in part.needs if name not in records]:
-            return Verdict("not tested", note=f"no record of {', '.join(dict.fromkeys(missing))}")
+        parts = (counted and self.earlier) or self.parts
+        if any(name not in records for part in parts for name in part.needs):
+            return Verdict("not tested")
         findings = tuple(part.find(records) for part in parts)
-        return Verdict(outcome(findings), findings, size=smallest(one.size for one in findings))
-
-    def counted(self, records: Records) -> Verdict:
-        """The verdict that the scorecard counts: by the parts that were registered before the record."""
-        return self.judge(records, earlier=bool(self.earlier))
-
-
-def outcome(findings: tuple[Finding, ...]) -> str:
-    """ "reproduced" if every part holds, "partly" or "not reproduced" if not, "undecided" if that may be the size's."""
-    if all(one.holds for one in findings):
-        return "reproduced"
-    if all(one.holds or one.size == "smaller" for one in findings):
-        return "undecided"
-    return "partly" if any(one.holds for one in findings) else "not reproduced"
-
-
-def tally(outcomes: list[str]) -> dict[str, int]:
-    """How often each outcome occurs, in the order of ``OUTCOMES``."""
-    return {name: outcomes.count(name) for name in OUTCOMES}
+        if not (failed := [one for one in findings if not one.holds]):
+            outcome = "reproduced"
+        elif all(one.size == "smaller" for one in failed):
+            outcome = "undecided"
+        else:
+            outcome = "partly" if len(failed) < len(findings) else "not reproduced"
+        return Verdict(outcome, findings, size=smallest(one.size for one in findings))

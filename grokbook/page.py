@@ -24,7 +24,7 @@ import xarray as xr
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
-from grokbook.claims import Verdict, smallest, tally
+from grokbook.claims import OUTCOMES, Verdict, smallest
 from grokbook.measures.common import unmeasured
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
@@ -201,7 +201,7 @@ class Page(Mapping[str, xr.Dataset]):
         if id not in self.verdicts:
             asked = list(self._asked)
             claim = self.chapter.claims[id]
-            today, counted = claim.judge(self), claim.counted(self)
+            today, counted = claim.judge(self), claim.judge(self, counted=True)
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})
                 counted = dataclasses.replace(counted, outcome=register.counted(entry, counted.outcome, counted.size))
@@ -231,9 +231,9 @@ class Page(Mapping[str, xr.Dataset]):
         for id in self.chapter.claims:
             self.judge(id)
         for whose in ("paper", "ours"):
-            counted = tally([self.verdicts[id][1].outcome for id, c in self.chapter.claims.items() if c.whose == whose])
-            self.facts(**{f"{whose} {outcome}".replace(" ", "_"): n for outcome, n in counted.items()})
-            self.facts(**{f"{whose}_claims": sum(counted.values())})
+            found = [self.verdicts[id][1].outcome for id, c in self.chapter.claims.items() if c.whose == whose]
+            self.facts(**{f"{whose} {outcome}".replace(" ", "_"): found.count(outcome) for outcome in OUTCOMES})
+            self.facts(**{f"{whose}_claims": len(found)})
         held = {name: self[name] for name in self.chapter.experiments if name in self}
         self.facts(
             networks=len(networks(held.values())),

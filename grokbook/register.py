@@ -4,7 +4,7 @@
 ``versions``, the first one first. A version has its ``date`` and ``commit``, the ``criterion`` or its ``parts``, the
 size of the ``record`` that existed by then ("none" where there was none), the ``verdict`` it gave last, and, from the
 second on, ``why`` it was written and whether an error in the one before it ``forced`` that. Verdicts are those of the
-criterion alone: that it decides nothing on a smaller record (``claims.decided``) is left to who counts them.
+criterion alone: that it decides nothing on a smaller record is left to who counts them.
 ``added_later`` marks a first version that was written after its record, ``together`` one that came into the history in
 one commit with it. Where the last change was made after a record and not forced, ``counted`` is what the criterion
 before all such changes gives on today's record, and ``counted_how`` the number that decides. ``restated`` marks a
@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grokbook.claims import decided
 from grokbook.train import records
 
 Entry = Mapping[str, Any]
@@ -56,9 +55,12 @@ def counted(entry: Entry, outcome: str, size: str = "full") -> str:
     Args:
         entry: of the claim.
         outcome: what today's criterion gives on the committed records.
-        size: of these records.
+        size: of these records; what fails on smaller ones than it should have, if in part, is undecided.
     """
-    return decided(entry["counted"], size) if "counted" in entry else outcome
+    if "counted" not in entry:
+        return outcome
+    fails = entry["counted"] in ("partly", "not reproduced")
+    return "undecided" if fails and size == "smaller" else entry["counted"]
 
 
 def story(entry: Entry) -> list[str]:
