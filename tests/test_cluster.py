@@ -173,7 +173,7 @@ def test_a_lost_scheduler_is_said_and_the_same_command_finishes_the_rest(cluster
 def test_an_address_where_nothing_answers_is_refused_in_one_line(capsys, monkeypatch):
     import grokbook.__main__ as commands
 
-    monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": chapters.entry("test/tiny", tiny)})
+    monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": chapters.Entry("test/tiny", tiny)})
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:1", "tls://127.0.0.1:1", "foo"):
         assert main(["train", "test/tiny", "--scheduler", address]) == 1

@@ -101,7 +101,7 @@ def test_without_a_record_it_says_how_to_make_one():
 def test_the_command_prints_a_verdict_and_fails_with_it(monkeypatch, capsys):
     import grokbook.__main__ as command
 
-    monkeypatch.setattr(command, "experiments", lambda prefix=None: {"test/tiny": chapters.entry("test/tiny", tiny)})
+    monkeypatch.setattr(command, "experiments", lambda prefix=None: {"test/tiny": chapters.Entry("test/tiny", tiny)})
     runner.train(tiny(), workers=1)
     assert main(["verify", "test/tiny", "--sample", "1", "--workers", "1"]) == 0
     assert "test/tiny verified: 3 of 3 runs" in capsys.readouterr().out
@@ -117,7 +117,7 @@ def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, capsys
     smaller = dataclasses.replace(tiny(), scale="reduced")
     larger = tiny(width=11)
     monkeypatch.setattr(
-        command, "experiments", lambda prefix=None: {"test/tiny": chapters.entry("test/tiny", lambda: larger)}
+        command, "experiments", lambda prefix=None: {"test/tiny": chapters.Entry("test/tiny", lambda: larger)}
     )
     monkeypatch.setattr(command, "stand_in", lambda entry: smaller)
     assert main(["status"]) == 0 and "missing  full" in capsys.readouterr().out

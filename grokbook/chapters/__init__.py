@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -28,14 +28,9 @@ class Entry:
 
     name: str
     make: Callable[..., Experiment]
-    known: dict[str, tuple[Any, Any]]
-    about: str
-    stand_ins: Callable[[], list[Experiment]]
-
-
-def entry(name: str, make: Callable[..., Experiment], stand_ins: Callable[[], list[Experiment]] = list) -> Entry:
-    """The entry of a function from keywords to an experiment."""
-    return Entry(name, make, declared(make), _line(make), stand_ins)
+    known: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    about: str = ""
+    stand_ins: Callable[[], list[Experiment]] = list
 
 
 @cache
@@ -47,24 +42,11 @@ def chapters() -> dict[str, Chapter]:
 
 def experiments(chapter: str | None = None) -> dict[str, Entry]:
     """Every experiment of the book, or of one chapter, by name."""
-    entries = [entry for name in ([chapter] if chapter else chapters()) for entry in _entries(name)]
+    entries = []
+    for made in [chapters()[chapter]] if chapter else chapters().values():
+        home, of_page = made.settings(), declared(made.settings)
+        for name, recipe in made.experiments.items():
+            known, about = of_page | declared(recipe.make), (recipe.make.__doc__ or "\n").splitlines()[0]
+            make, stand_ins = partial(recipe, home), partial(recipe.stand_ins, home)
+            entries.append(Entry(f"{made.name}/{name}", make, known, about, stand_ins))
     return {entry.name: entry for entry in entries}
-
-
-def _entries(chapter: str) -> list[Entry]:
-    made = chapters()[chapter]
-    home, of_page = made.settings(), declared(made.settings)
-    return [
-        Entry(
-            f"{chapter}/{name}",
-            partial(recipe, home),
-            of_page | declared(recipe.make),
-            _line(recipe.make),
-            partial(recipe.stand_ins, home),
-        )
-        for name, recipe in made.experiments.items()
-    ]
-
-
-def _line(function: Callable[..., Any]) -> str:
-    return (function.__doc__ or "\n").splitlines()[0]

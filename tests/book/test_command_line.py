@@ -154,7 +154,7 @@ def small_chapter(monkeypatch):
         for name, width in (("wide", 16), ("narrow", 8), ("broken", 12))
     }
     monkeypatch.setattr(
-        command_line, "experiments", lambda prefix=None: {one: chapters.entry(one, make) for one, make in made.items()}
+        command_line, "experiments", lambda prefix=None: {one: chapters.Entry(one, make) for one, make in made.items()}
     )
 
     def train(experiment, **settings):
