@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from IPython import get_ipython
+from IPython.display import HTML, Image, display
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
@@ -30,6 +32,7 @@ from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
+from grokbook.words import number
 
 
 class NotTrained(KeyError):
@@ -55,7 +58,7 @@ class Page(Mapping[str, xr.Dataset]):
         self._shown: dict[str, dict[str, Any]] = {}  # figure id -> what the gallery says of it
         self._told: set[str] = set()  # claims whose rows stand on the page
         self._facts: dict[str, str] = {}
-        self._shell = _shell()
+        self._shell: Any = get_ipython()
         if self._shell:
             plotting.use()
             self._shell.ast_transformers[:] = [one for one in self._shell.ast_transformers if type(one) is not _Guarded]
@@ -76,12 +79,6 @@ class Page(Mapping[str, xr.Dataset]):
             raise found
         return found
 
-    def __contains__(self, name: object) -> bool:
-        try:
-            return self[str(name)] is not None
-        except KeyError:
-            return False
-
     def __iter__(self) -> Iterator[str]:
         return iter([*self.chapter.experiments, *self.chapter.studies])
 
@@ -98,16 +95,16 @@ class Page(Mapping[str, xr.Dataset]):
         if name not in self.chapter.studies:
             raise KeyError(name)
         compute, asked = self.chapter.studies[name], list(self._asked)
-        given = {one: self[one] for one in inspect.signature(compute).parameters if one != "s"}
-        own = {"s": self.settings} if "s" in inspect.signature(compute).parameters else {}
+        arguments = inspect.signature(compute).parameters
+        given: dict[str, Any] = {one: self.settings if one == "s" else self[one] for one in arguments}
         self._asked = asked
         try:
             with unmeasured():
-                study = compute(**given, **own)
+                study = compute(**given)
         except ValueError as error:
             raise NotTrained(name, str(error)) from None
-        sizes = [data.attrs.get("size", "full") for data in (*given.values(), study)]
-        return study.assign_attrs(size=smallest(sizes))
+        behind = [data for data in (*given.values(), study) if isinstance(data, xr.Dataset)]
+        return study.assign_attrs(size=smallest(data.attrs.get("size", "full") for data in behind))
 
     def _obtain(self, name: str) -> xr.Dataset:
         wanted = self.experiment(name)
@@ -145,8 +142,6 @@ class Page(Mapping[str, xr.Dataset]):
         Raises:
             KeyError: no such claim.
         """
-        from IPython.display import HTML, Image, display
-
         asked, self._asked = self._asked, []
         alone = hasattr(figure, "savefig")
         if alone:
@@ -176,8 +171,6 @@ class Page(Mapping[str, xr.Dataset]):
     @contextlib.contextmanager
     def cell(self) -> Iterator[None]:
         """What cells run in: quiet about what was not measured, and where a record is missing one line that says so."""
-        from IPython.display import display
-
         try:
             with unmeasured():
                 yield
@@ -187,8 +180,6 @@ class Page(Mapping[str, xr.Dataset]):
 
     def claims(self, *ids: str) -> None:
         """Show claims that no figure decides."""
-        from IPython.display import HTML, display
-
         display(HTML(self.rows(ids)))
 
     def rows(self, ids: Sequence[str]) -> str:
@@ -218,16 +209,12 @@ class Page(Mapping[str, xr.Dataset]):
 
     def facts(self, **facts: object) -> None:
         """Numbers and words for the prose: ``{glue:text}`` shows them. Text is taken as it is."""
-        from grokbook.words import number
-
         for name, value in facts.items():
             self._facts[name] = value if isinstance(value, str) else number(float(value))  # type: ignore[arg-type]
             glue(name, self._facts[name])
 
     def summary(self) -> None:
         """Count the verdicts, paper's claims and ours apart, and keep them for the scorecard; last cell of a page."""
-        from IPython.display import HTML, display
-
         for id in self.chapter.claims:
             self.judge(id)
         for whose in ("paper", "ours"):
@@ -241,13 +228,12 @@ class Page(Mapping[str, xr.Dataset]):
             full_records=sum(one.attrs["size"] == "full" for one in held.values()),
             all_records=len(self.chapter.experiments),
         )
-        self._keep(held)
+        if session.current().figures:
+            self._keep(held)
         rest = [id for id in self.chapter.claims if id not in self._told]  # the scorecard leads to each
         display(HTML(fold.waiting(self.rows(rest)) + fold.records(self, held)))
 
     def _keep(self, held: Mapping[str, xr.Dataset]) -> None:
-        if not session.current().figures:
-            return
         entries = register.load(self.chapter.name)
         content = {
             "claims": [
@@ -310,17 +296,9 @@ def petaflop(experiment: Experiment) -> float:
 # ------------------------------------------------------------------------------------------------ inside a notebook
 
 
-def _shell() -> Any:
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    return get_ipython()
-
-
 def glue(name: str, value: Any) -> None:
-    """Give a value to the page's prose; nothing where the book's packages are missing."""
-    if _shell():
+    """Give a value to the page's prose; nothing outside of a notebook."""
+    if get_ipython():
         from myst_nb import glue as give
 
         give(name, value, display=False)
