@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 from grokbook import plotting, recipes, register, session, words
 from grokbook.claims import Claim, Part, Verdict
@@ -65,12 +68,14 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
         inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
     inside += "".join(f"<p>{escape(line)}</p>" for line in register.story(entry))
     inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
-    return (
-        f'<details class="claim" id="claim-{escape(claim.id)}"><summary>'
-        f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
-        f'<span class="found">{said} {badge(counted.outcome, counted.size, changed=changed)}</span></summary>'
-        f"{inside}</details>"
-    )
+    summary = f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
+    summary += f'<span class="found">{said} {badge(counted.outcome, counted.size, changed=changed)}</span>'
+    return folded(summary, inside, f' class="claim" id="claim-{escape(claim.id)}"')
+
+
+def folded(summary: str, inside: str, attributes: str = ' class="below"') -> str:
+    """Markup that shows its summary until it is opened; nothing where there is nothing inside."""
+    return inside and f"<details{attributes}><summary>{summary}</summary>{inside}</details>"
 
 
 def _parts(parts: Sequence[Part], verdict: Verdict) -> str:
@@ -95,12 +100,11 @@ def below(page: Page, id: str, behind: Sequence[str], source: str) -> str:
     lines = [_ran(page, name) for name in behind] or ["Nothing is trained for it."]
     links = files(chapter, id) if session.current().figures else ""
     draw = f"{f'As it is drawn: {links}. ' if links else ''}<code>make figures</code> draws it again."
-    code = f"<details><summary>Code of this figure</summary>{highlighted(source)}</details>" if source else ""
+    made = f"<ul>{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>"
+    code = str(highlight(source, PythonLexer(), HtmlFormatter())) if source else ""
     many = _count([page[name] for name in behind])
-    return (
-        f'<details class="below" id="made-{id}"><summary>Settings, data and code{many}</summary><ul>'
-        f"{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>{code}</details>"
-    )
+    attributes = f' class="below" id="made-{id}"'
+    return folded(f"Settings, data and code{many}", made + folded("Code of this figure", code, ""), attributes)
 
 
 def _count(held: Sequence[xr.Dataset]) -> str:
@@ -110,12 +114,6 @@ def _count(held: Sequence[xr.Dataset]) -> str:
     seeds, many = [len(np.unique(record.seed.values)) for record in held], len(networks(held))
     few = f"{min(seeds)} to {max(seeds)}" if len(set(seeds)) > 1 else f"{seeds[0]}"
     return f" ({many:,} network{'s' * (many > 1)}, {few} seed{'s' * (max(seeds) > 1)})"
-
-
-def waiting(rows: str) -> str:
-    """Claims that stand below no figure, since theirs is not trained, folded."""
-    summary = "<summary>Claims whose figures are not trained yet</summary>"
-    return rows and f'<details class="below">{summary}{rows}</details>'
 
 
 def files(chapter: str, id: str) -> str:
@@ -158,15 +156,5 @@ def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
         cells = [about["size"], str(held[name].sizes["run"]), str(len(np.unique(held[name].seed.values)))]
         rows.append([name, *cells, words.seconds(about["wall_seconds"]), f"{about['machine']}, {about['hash'][:8]}"])
     table = _table(("Record", "Size", "Networks", "Seeds", "Core time", "Made by"), rows)
-    summary = "<summary>The records this page stands on</summary>"
     box = f'<div class="verdicts" role="region" tabindex="0" aria-label="Records">{table}</div>'
-    return f'<details class="below">{summary}{box}</details>'
-
-
-def highlighted(source: str) -> str:
-    """Python as HTML that the page's own style colours."""
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
-
-    return str(highlight(source, PythonLexer(), HtmlFormatter()))
+    return folded("The records this page stands on", box)

@@ -231,7 +231,8 @@ class Page(Mapping[str, xr.Dataset]):
         if session.current().figures:
             self._keep(held)
         rest = [id for id in self.chapter.claims if id not in self._told]  # the scorecard leads to each
-        display(HTML(fold.waiting(self.rows(rest)) + fold.records(self, held)))
+        waiting = fold.folded("Claims whose figures are not trained yet", self.rows(rest))
+        display(HTML(waiting + fold.records(self, held)))
 
     def _keep(self, held: Mapping[str, xr.Dataset]) -> None:
         entries = register.load(self.chapter.name)
