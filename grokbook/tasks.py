@@ -6,7 +6,6 @@ import ast
 import itertools
 import operator
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, get_args
@@ -109,7 +108,19 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
 
 
 class _Drawn:
-    """A task whose seed decides targets and training set together."""
+    """A task of pairs, ``samples``, whose seed decides targets and training set together."""
+
+    def __post_init__(self: Any) -> None:
+        if self.target_size < 0:
+            raise ValueError(f"target_size = {self.target_size}: a whole number of at least 0 is needed")
+        if (self.recipe or "trainer") not in get_args(Recipe):
+            raise ValueError(f"recipe = {self.recipe!r}: choose one of {', '.join(get_args(Recipe))}")
+        rows = len(self.samples)
+        if not 0 < self.train_size < rows:
+            raise ValueError(
+                f"train_size = {self.train_size}: between 1 and {rows - 1} of the {rows} samples is needed, so that "
+                "neither the training nor the test set is empty"
+            )
 
     def targets(self, seed: int) -> NDArray[np.float64] | None:
         """What the outputs are to be for each answer, (labels, target_size); None is one-hot."""
@@ -119,8 +130,18 @@ class _Drawn:
         """Which samples a seed trains on, (rows,)."""
         return self._draw(seed)[1]
 
-    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
-        raise NotImplementedError
+    def _draw(self: Any, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+        """Both, by NumPy's legacy generator, whose stream is the one of the publications."""
+        generator, (unused, chosen) = np.random.RandomState(seed), self._given()
+        generator.normal(size=unused)
+        drawn = generator.normal(size=(self.labels, self.target_size)) if self.target_size else None
+        mask = np.zeros(len(self.samples), bool)
+        mask[generator.choice(len(mask), self.train_size, replace=False) if chosen is None else chosen] = True
+        return drawn, mask
+
+    def _given(self) -> tuple[tuple[int, int], list[int] | None]:
+        """The shape of numbers that are drawn first and not used; the training set, where it is not drawn."""
+        return (0, 0), None
 
 
 @dataclass(frozen=True)
@@ -158,17 +179,12 @@ class AdditionTask(_Drawn):
     def __post_init__(self) -> None:
         if self.p < 2:
             raise ValueError(f"p = {self.p}: a whole number of symbols of at least 2 is needed")
-        _check_targets(self.target_size, self.recipe)
-        rows = len(self.samples)
         if self.pairs:
-            outside = [pair for pair in self.pairs if not all(0 <= symbol < self.p for symbol in pair)]
-            if outside:
+            if outside := [pair for pair in self.pairs if not all(0 <= symbol < self.p for symbol in pair)]:
                 raise ValueError(f"pairs: {outside[0]} is outside the table; symbols are 0 to {self.p - 1}")
-            if self.train_size != len(self._rows_of_pairs()):
-                raise ValueError(
-                    f"train_size = {self.train_size}: pairs holds {len(self._rows_of_pairs())} different samples"
-                )
-        _check_train_size(self.train_size, rows)
+            if self.train_size != (held := len(self._rows_of_pairs())):
+                raise ValueError(f"train_size = {self.train_size}: pairs holds {held} different samples")
+        super().__post_init__()
 
     @classmethod
     def of_pairs(cls, pairs: ArrayLike, p: int, **settings: Any) -> AdditionTask:
@@ -197,11 +213,9 @@ class AdditionTask(_Drawn):
         """The samples that a seed trains on, (train_size, 2)."""
         return self.samples[self.in_train(seed)]
 
-    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
-        chosen = self._rows_of_pairs() if self.pairs else None
+    def _given(self) -> tuple[tuple[int, int], list[int] | None]:
         unused = (self.p, self.target_size or self.labels) if self.recipe == "diagram" else (0, 0)
-        targets = self.labels, self.target_size
-        return _targets_and_split(seed, len(self.samples), self.train_size, targets, unused, chosen)
+        return unused, self._rows_of_pairs() if self.pairs else None
 
     def _rows_of_pairs(self) -> list[int]:
         wanted = {pair if self.ordered else tuple(sorted(pair)) for pair in self.pairs}
@@ -229,10 +243,6 @@ class GroupTask(_Drawn):
     version: ClassVar[int] = 1
     split_fields: ClassVar[tuple[str, ...]] = ("train_size",)
 
-    def __post_init__(self) -> None:
-        _check_targets(self.target_size, self.recipe or "trainer")
-        _check_train_size(self.train_size, self.labels**2)
-
     @property
     def labels(self) -> int:
         """The group's order."""
@@ -248,41 +258,6 @@ class GroupTask(_Drawn):
         products = group_table(self.group)
         answers = products.T if self.recipe == "diagram" else products
         return np.eye(self.labels, dtype=np.float32)[self.samples], answers.reshape(-1)
-
-    def _draw(self, seed: int) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
-        return _targets_and_split(seed, self.labels**2, self.train_size, (self.labels, self.target_size))
-
-
-def _targets_and_split(
-    seed: int,
-    rows: int,
-    train_size: int,
-    targets: tuple[int, int],
-    unused: tuple[int, int] = (0, 0),
-    chosen: Sequence[int] | None = None,
-) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
-    """Targets and training set of a seed, by NumPy's legacy generator, whose stream is the one of the publications."""
-    generator = np.random.RandomState(seed)
-    generator.normal(size=unused)
-    drawn = generator.normal(size=targets) if targets[1] else None
-    mask = np.zeros(rows, bool)
-    mask[generator.choice(rows, train_size, replace=False) if chosen is None else chosen] = True
-    return drawn, mask
-
-
-def _check_targets(size: int, recipe: str = "trainer") -> None:
-    if size < 0:
-        raise ValueError(f"target_size = {size}: a whole number of at least 0 is needed")
-    if recipe not in get_args(Recipe):
-        raise ValueError(f"recipe = {recipe!r}: choose one of {', '.join(get_args(Recipe))}")
-
-
-def _check_train_size(size: int, rows: int) -> None:
-    if not 0 < size < rows:
-        raise ValueError(
-            f"train_size = {size}: between 1 and {rows - 1} of the {rows} samples is needed, so that neither the "
-            "training nor the test set is empty"
-        )
 
 
 @cache
