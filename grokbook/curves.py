@@ -70,12 +70,8 @@ def least_t_test(record: xr.Dataset) -> Array:
 def at(record: xr.Dataset, curve: str | Array, steps: ArrayLike) -> Array:
     """(run,) a curve, by name or as (run, step), at each run's own step: the last value up to it; nan if none."""
     values = record[curve].values if isinstance(curve, str) else curve
-    found = np.full(len(values), np.nan)
-    for run, step in enumerate(np.broadcast_to(np.asarray(steps, float), len(values))):
-        known = np.isfinite(values[run]) & (record.step.values <= step)
-        if np.isfinite(step) and known.any():
-            found[run] = values[run, known][-1]
-    return found
+    until = np.broadcast_to(np.asarray(steps, float), len(values))[:, None]
+    return last_value(np.where(np.isfinite(until) & (record.step.values <= until), values, np.nan))
 
 
 def last_value(values: ArrayLike) -> Array:
@@ -100,12 +96,11 @@ def best(record: xr.Dataset, curve: str = "test_accuracy") -> Array:
 def peak(record: xr.Dataset, curve: str | Array, after: ArrayLike = 0.0) -> tuple[Array, Array]:
     """Step and value, each (run,), at which a curve is largest at or after each run's own step; nan if not measured."""
     values = record[curve].values if isinstance(curve, str) else curve
-    inside = np.isfinite(values) & (
-        record.step.values >= np.broadcast_to(np.asarray(after, float), len(values))[:, None]
-    )
-    masked = np.where(inside, values, -np.inf)
-    some, place = inside.any(1), masked.argmax(1)
-    return np.where(some, record.step.values[place], np.nan), np.where(some, masked.max(1), np.nan)
+    begin = np.broadcast_to(np.asarray(after, float), len(values))[:, None]
+    masked = np.where(np.isfinite(values) & (record.step.values >= begin), values, -np.inf)
+    height = masked.max(1)
+    some = np.isfinite(height)
+    return np.where(some, record.step.values[masked.argmax(1)], np.nan), np.where(some, height, np.nan)
 
 
 def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) -> tuple[Array, Array]:

@@ -34,25 +34,16 @@ def _is_number(value: Any) -> bool:
 
 def whole(least: int, most: int = LARGEST) -> Range:
     """Whole numbers from ``least`` to ``most``."""
-
-    def allows(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-    return Range(
-        f"a whole number of at least {least}" if most == LARGEST else f"a whole number from {least} to {most}", allows
-    )
+    allowed = f"of at least {least}" if most == LARGEST else f"from {least} to {most}"
+    return Range(f"a whole number {allowed}", lambda value: type(value) is int and least <= value <= most)
 
 
 def several(inner: Range) -> Range:
     """A list of different values, each in a range."""
 
     def allows(value: Any) -> bool:
-        return (
-            isinstance(value, list | tuple)
-            and len(value) > 0
-            and len(set(map(repr, value))) == len(value)
-            and all(map(inner.allows, value))
-        )
+        different = isinstance(value, list | tuple) and 0 < len(value) == len(set(map(repr, value)))
+        return different and all(map(inner.allows, value))
 
     return Range(f"a list of different values, each {inner.words},", allows)
 
@@ -94,10 +85,10 @@ class Settings:
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if isinstance(value := getattr(self, field.name), list):
-                object.__setattr__(self, field.name, tuple(value))
-        check(type(self), {field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+        for name, value in vars(self).items():
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+        check(type(self), vars(self))
 
     @classmethod
     def names(cls) -> list[str]:
@@ -113,10 +104,9 @@ def check(owner: Any, given: Mapping[str, Any]) -> None:
         ValueError: as ``Settings``.
     """
     for name, annotation in get_type_hints(owner, include_extras=True).items():
-        if name in given and get_origin(annotation) is Annotated:
-            for one in get_args(annotation)[1:]:
-                if isinstance(one, Range) and not one.allows(given[name]):
-                    raise ValueError(f"{name} = {given[name]!r}: {one.words} is allowed")
+        for one in getattr(annotation, "__metadata__", ()) if name in given else ():
+            if isinstance(one, Range) and not one.allows(given[name]):
+                raise ValueError(f"{name} = {given[name]!r}: {one.words} is allowed")
 
 
 def declared(function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:

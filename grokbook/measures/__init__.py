@@ -7,8 +7,6 @@ needs no loop. The Fourier transforms use ``exp(-2 pi i k n / p)``; powers are o
 from grokbook.measures.angles import circular_mean, circular_sd, resultant_length
 from grokbook.measures.fourier import (
     IPR_DEFINITIONS,
-    PhaseResiduals,
-    Ring,
     first_layer_ipr,
     fourier_power,
     frequency_family_share,
@@ -22,7 +20,6 @@ from grokbook.measures.groups import characters, representation_shares
 from grokbook.measures.med import embedding_blocks, main_embedding_difference, permuted_embedding_difference
 from grokbook.measures.norms import effective_dimension, embedding_norm, weight_norm
 from grokbook.measures.parallelograms import (
-    Sums,
     group_parallelogram_gaps,
     group_representation_quality_index,
     parallelogram_gaps,
