@@ -45,10 +45,7 @@ DIVERGING = "RdBu_r"  # values with a sign
 CYCLIC = seaborn.color_palette("husl", as_cmap=True)  # residues; no colour of it is near white
 
 RC: Any = {
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
     "figure.constrained_layout.use": True,
-    "figure.dpi": 100,
     "font.family": "DejaVu Sans",  # comes with matplotlib, so letters are the same on every machine
     "font.size": 10.5,
     "axes.titlesize": 10.5,
@@ -70,16 +67,12 @@ RC: Any = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#e7e7ec",
-    "grid.linewidth": 0.8,
     "lines.linewidth": 1.8,
     "lines.solid_capstyle": "round",
     "legend.frameon": False,
     "legend.handlelength": 1.6,
     "axes.prop_cycle": cycler(color=COLORS),
     "image.interpolation": "nearest",
-    "svg.fonttype": "path",
-    "svg.hashsalt": "grokbook",
-    "mathtext.fontset": "dejavusans",
 }
 
 # A machine may have another edition of this font, whose letters have other numbers: the SVG files would tell.
@@ -181,7 +174,7 @@ def heatmap(
     ax: Axes,
     values: ArrayLike,
     *,
-    title: str | None = None,
+    title: str = "",
     cmap: str | None = None,
     centre: bool = False,
     limit: tuple[float, float] | None = None,
@@ -206,10 +199,8 @@ def heatmap(
     )
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    if title:
-        ax.set_title(title)
     rows, columns = values.shape
-    ax.set(xlabel=labels[0], ylabel=labels[1], xticks=[0, columns - 1], yticks=[0, rows - 1])
+    ax.set(title=title, xlabel=labels[0], ylabel=labels[1], xticks=[0, columns - 1], yticks=[0, rows - 1])
     ax.tick_params(length=2)
     return image
 
