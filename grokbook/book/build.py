@@ -85,8 +85,7 @@ def make_book(settings: Settings) -> Path:
     """Execute every chapter and render the book; returns the path of its index.html."""
     given = {name: plan(name, {}, settings) for name in chapters(settings.root)}
     with _building(settings, "the book"):
-        stage = settings.build / "book" / "stage"
-        _stage(settings.root, stage)
+        stage = _stage(settings.root, settings.build / "book" / "stage")
         _execute(given, stage, settings)
         return _render(stage, settings.build / "html", settings.build / "jupyter-book.log", strict=True)
 
@@ -97,8 +96,7 @@ def make_figures(settings: Settings) -> Path:
     full = settings.scale == "full"
     place = settings.root / "figures" if full else settings.build / "figures-quick"
     with _building(settings, "the figures"):
-        stage = settings.build / "figures" / "stage"
-        _stage(settings.root, stage)
+        stage = _stage(settings.root, settings.build / "figures" / "stage")
         drawn = stage / "figures"
         shutil.rmtree(drawn)
         _execute(given, stage, settings)
@@ -121,10 +119,10 @@ def make_chapter(chapter: str, given: Mapping[str, Any], settings: Settings) -> 
     values = plan(chapter, given, settings)
     with _building(settings, f"chapter {chapter}"):
         place = settings.build / "chapter" / chapter
-        _stage(settings.root, place / "stage", only=chapter)
-        _execute({chapter: values}, place / "stage", settings)
+        stage = _stage(settings.root, place / "stage", only=chapter)
+        _execute({chapter: values}, stage, settings)
         # Not strict: a reference to a page that is left out here is no error.
-        index = _render(place / "stage", place / "html", place / "jupyter-book.log", strict=False)
+        index = _render(stage, place / "html", place / "jupyter-book.log", strict=False)
         return index.parent / "book" / f"{chapter}.html"
 
 
@@ -164,7 +162,7 @@ def tell_records(log: Path) -> None:
 # ---------------------------------------------------------------------------------------------------- staging
 
 
-def _stage(root: Path, stage: Path, only: str | None = None) -> None:
+def _stage(root: Path, stage: Path, only: str | None = None) -> Path:
     """A fresh copy of all that the pages are rendered from; with `only`, the other chapters are left out."""
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
@@ -179,6 +177,7 @@ def _stage(root: Path, stage: Path, only: str | None = None) -> None:
         if (root / "book" / "references.md").exists():  # what the chapter cites
             toc += "chapters:\n- file: book/references\n"
     (stage / "_toc.yml").write_text(toc, encoding="utf-8")
+    return stage
 
 
 # -------------------------------------------------------------------------------------------------- executing
@@ -216,13 +215,7 @@ def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Setting
         with settings.progress.open(encoding="utf-8") as lines:
             for late in (False, True):
                 futures = {
-                    pool.submit(
-                        execute_notebook,
-                        settings.root / "book" / f"{name}.ipynb",
-                        stage / "book" / f"{name}.ipynb",
-                        values,
-                        root=settings.root,
-                    ): name
+                    pool.submit(_execute_notebook, stage / "book" / f"{name}.ipynb", values, settings.root): name
                     for name, values in given.items()
                     if (name in SUMMARIES) == late
                 }
@@ -261,10 +254,8 @@ def _follow(futures: Mapping[Future[Any], str], lines: Iterable[str]) -> None:
 QUIET = "__import__('logging').getLogger('tornado').setLevel('CRITICAL')"
 
 
-def execute_notebook(
-    source: Path, target: Path, values: Mapping[str, Any], *, root: Path = ROOT
-) -> tuple[float, list[str]]:
-    """Execute one notebook with papermill, kernel in `root`, and write it canonically to `target`.
+def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tuple[float, list[str]]:
+    """Execute one notebook of the stage with papermill, kernel in `root`, and make it canonical.
 
     Returns:
         The seconds it took, and what cells wrote to stderr, with the cell.
@@ -281,8 +272,8 @@ def execute_notebook(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             papermill.execute_notebook(
-                source,
-                target,
+                path,
+                path,
                 parameters={name: list(one) if isinstance(one, tuple) else one for name, one in values.items()},
                 kernel_name="python3",  # whatever name an editor saved in the file
                 cwd=root,
@@ -291,16 +282,20 @@ def execute_notebook(
                 extra_arguments=["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={QUIET}"],
             )
     except PapermillExecutionError as error:
-        cell = error.cell_index + 1
-        traceback = "\n".join(error.traceback) if isinstance(error.traceback, list) else str(error.traceback)
+        cell, traceback = error.cell_index + 1, "\n".join(error.traceback)
         if not sys.stderr.isatty():
             traceback = COLOURS.sub("", traceback)
-        raise BuildError(f"{traceback}\n{source.name}, cell {cell} failed: {error.ename}: {error.evalue}") from None
+        raise BuildError(f"{traceback}\n{path.name}, cell {cell} failed: {error.ename}: {error.evalue}") from None
     except DeadKernelError:
-        raise BuildError(f"{source.name}: its kernel died; most often the machine had no memory left") from None
-    executed = notebooks.read(target)
-    notebooks.write(notebooks.canonical(executed), target)
-    told = [f"{source.stem}, cell {cell}, on stderr: {line}" for cell, line in notebooks.stderr_lines(executed)]
+        raise BuildError(f"{path.name}: its kernel died; most often the machine had no memory left") from None
+    executed = notebooks.read(path)
+    notebooks.write(notebooks.canonical(executed), path)
+    told = [
+        f"{path.stem}, cell {cell}, on stderr: {line}"
+        for cell, output in notebooks.outputs(executed)
+        if output.get("name") == "stderr"
+        for line in "".join(output["text"]).splitlines()
+    ]
     return time.monotonic() - started, told
 
 

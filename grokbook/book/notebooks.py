@@ -34,14 +34,6 @@ def outputs(notebook: Notebook) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, output
 
 
-def stderr_lines(notebook: Notebook) -> Iterator[tuple[int, str]]:
-    """(cell number, line) of what the cells wrote to stderr."""
-    for number, output in outputs(notebook):
-        if output["output_type"] == "stream" and output["name"] == "stderr":
-            for line in "".join(output["text"]).splitlines():
-                yield number, line
-
-
 def canonical(notebook: Notebook) -> Notebook:
     """The same notebook without anything that differs between two runs. The argument is not changed."""
     result: Notebook = json.loads(json.dumps(notebook))
