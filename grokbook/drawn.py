@@ -30,24 +30,20 @@ def table(figures: Mapping[str, Figure]) -> bytes | None:
     Returns:
         The file; None where nothing is drawn from numbers, or more than ``MOST`` rows.
     """
-    found = [rows(figure).assign(frame=frame) for frame, figure in figures.items()]
-    whole = pd.concat(found or [pd.DataFrame()])
-    if whole.empty or len(whole) > MOST:
+    found = [rows.assign(frame=frame or None) for frame, figure in figures.items() for rows in _series(figure)]
+    if not 0 < sum(map(len, found)) <= MOST:
         return None
-    if "" in figures:
-        whole = whole.drop(columns="frame")
-    filled = whole.dropna(axis="columns", how="all")
+    filled = pd.concat(found).dropna(axis="columns", how="all")
     return filled.to_csv(index=False, float_format="%.5g", lineterminator="\n").encode()
 
 
-def rows(figure: Figure) -> pd.DataFrame:
-    """The same for one figure; without points that have no place, and without what only guides the eye."""
+def _series(figure: Figure) -> Iterator[pd.DataFrame]:
+    """What each series of a figure draws; without points that have no place, and without what only guides the eye."""
     axes: list[Any] = [one for ax in figure.axes for one in (ax, *ax.child_axes) if not hasattr(ax, "_colorbar")]
     names: dict[str, str] = {}  # colour -> series: seeds are drawn without a name, in the colour of their median
     for ax in reversed(axes):
         named = zip(*ax.get_legend_handles_labels(), strict=True)
         names |= {color: label for one, label in named if (color := _color(one))}
-    found = []
     for number, ax in enumerate(axes, 1):
         about = {
             "panel": ax.get_title(loc="left") or ax.get_title() or str(number),
@@ -58,9 +54,9 @@ def rows(figure: Figure) -> pd.DataFrame:
             label = str(one.get_label())
             series = names.get(_color(one), "") if not label or label.startswith("_") else label
             inside = points[np.isfinite(points[:, :2]).all(1)]
-            columns = dict(zip(("x", "y", "value"), inside.T, strict=True))
-            found.append(pd.DataFrame({**about, "series": series, "kind": kind, "number": place, **columns}))
-    return pd.concat([one for one in found if len(one)] or [pd.DataFrame()])
+            if len(inside):
+                columns = dict(zip(("x", "y", "value"), inside.T, strict=True))
+                yield pd.DataFrame({**about, "series": series, "kind": kind, "number": place, **columns})
 
 
 def _points(ax: Axes) -> Iterator[Points]:
