@@ -25,9 +25,6 @@ SIZES = ("full", "fewer seeds", "smaller")  # of a record, against the setting t
 Records = Mapping[str, xr.Dataset]
 
 
-# ------------------------------------------------------------------------------------------------------------- bounds
-
-
 @dataclass(frozen=True)
 class Bound:
     """What a number must meet.
@@ -60,9 +57,6 @@ between = _kind("between {} and {}", lambda x, low, high: low <= x <= high)
 near = _kind("{} ± {}", lambda x, value, within: abs(x - value) <= within)
 exactly = _kind("exactly {}", lambda x, value: x == value)  # for counts
 REACHED = Bound("reached", (), lambda x: bool(np.isfinite(x)))  # a time that is not "never"
-
-
-# -------------------------------------------------------------------------------------------------- parts and claims
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,8 @@ class Page(Mapping[str, xr.Dataset]):
                 self._found[name] = self._obtain(name) if name in self.chapter.experiments else self._study(name)
             except NotTrained as error:
                 self._found[name] = error
-        if name not in self._asked:
-            self._asked.append(name)
-        found = self._found[name]
-        if isinstance(found, NotTrained):
+        self._asked.append(name)
+        if isinstance(found := self._found[name], NotTrained):
             raise found
         return found
 
@@ -92,8 +90,6 @@ class Page(Mapping[str, xr.Dataset]):
         return recipe(self.settings, **(recipe.quick if quick else {}))
 
     def _study(self, name: str) -> xr.Dataset:
-        if name not in self.chapter.studies:
-            raise KeyError(name)
         compute, asked = self.chapter.studies[name], list(self._asked)
         arguments = inspect.signature(compute).parameters
         given: dict[str, Any] = {one: self.settings if one == "s" else self[one] for one in arguments}
@@ -115,13 +111,13 @@ class Page(Mapping[str, xr.Dataset]):
             for one in candidates:
                 if (record := runner.known(one)) is not None:
                     return record.assign_attrs(size=size_of(wanted, one))
-        affordable = [one for one in candidates if petaflop(one) <= self.settings.budget]
-        if not affordable and not self.at_home:
-            affordable = [one for one in fewer_seeds(wanted) if petaflop(one) <= self.settings.budget]
-        if not affordable or (self.at_home and not fresh):
+        if not self.at_home:
+            candidates.extend(fewer_seeds(wanted))
+        affordable = next((one for one in candidates if petaflop(one) <= self.settings.budget), None)
+        if affordable is None or (self.at_home and not fresh):
             raise NotTrained(name, self.command(name))
-        record = runner.obtain(affordable[0], device=self.settings.device)
-        return record.assign_attrs(size=size_of(wanted, affordable[0]))
+        record = runner.obtain(affordable, device=self.settings.device)
+        return record.assign_attrs(size=size_of(wanted, affordable))
 
     def command(self, name: str) -> str:
         """What to type to make a missing record."""
@@ -270,9 +266,6 @@ class Page(Mapping[str, xr.Dataset]):
         records.write_whole(plotting.folder(self.chapter.name) / "claims.json", text.encode())
 
 
-# ------------------------------------------------------------------------------------------------- what records are
-
-
 def standing(chapter: Chapter) -> dict[str, str]:
     """Claim id -> the size of the records that decide it at the chapter's own settings, "none" where one is missing."""
     home, sizes = chapter.settings(), {}
@@ -292,9 +285,6 @@ def standing(chapter: Chapter) -> dict[str, str]:
 def petaflop(experiment: Experiment) -> float:
     """What a training costs."""
     return 1e-15 * planning.work(experiment)
-
-
-# ------------------------------------------------------------------------------------------------ inside a notebook
 
 
 def glue(name: str, value: Any) -> None:

@@ -77,12 +77,8 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
 
     def value(node: ast.AST) -> NDArray[np.int64] | int:
         match node:
-            case ast.Expression(body):
-                return value(body)
-            case ast.Name("n"):
-                return np.arange(p)[:, None]
-            case ast.Name("m"):
-                return np.arange(p)[None, :]
+            case ast.Name("n" | "m" as name):
+                return np.arange(p).reshape((-1, 1) if name == "n" else (1, -1))
             case ast.Constant(int(number)) if not isinstance(number, bool):
                 return number % p
             case ast.UnaryOp(ast.USub(), operand):
@@ -97,7 +93,7 @@ def modular_function(expression: str, p: int) -> NDArray[np.int64]:
         raise ValueError(f"f = {expression!r}: only {_ALLOWED} are understood, not {ast.unparse(node)!r}")
 
     try:
-        found = value(ast.parse(expression, mode="eval"))
+        found = value(ast.parse(expression, mode="eval").body)
     except (SyntaxError, TypeError):
         raise ValueError(f"f = {expression!r}: not an expression; {_ALLOWED} are understood") from None
     except (RecursionError, MemoryError):

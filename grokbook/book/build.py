@@ -78,9 +78,6 @@ def chapters(root: Path = ROOT) -> list[str]:
     return [name for name in named if (root / "book" / f"{name}.ipynb").exists()]
 
 
-# ----------------------------------------------------------------------------------- the three things to make
-
-
 def make_book(settings: Settings) -> Path:
     """Execute every chapter and render the book; returns the path of its index.html."""
     given = {name: plan(name, {}, settings) for name in chapters(settings.root)}
@@ -159,9 +156,6 @@ def tell_records(log: Path) -> None:
             print(f"  records {source}: {len(names)} ({', '.join(shown)})")
 
 
-# ---------------------------------------------------------------------------------------------------- staging
-
-
 def _stage(root: Path, stage: Path, only: str | None = None) -> Path:
     """A fresh copy of all that the pages are rendered from; with `only`, the other chapters are left out."""
     shutil.rmtree(stage, ignore_errors=True)
@@ -178,9 +172,6 @@ def _stage(root: Path, stage: Path, only: str | None = None) -> Path:
             toc += "chapters:\n- file: book/references\n"
     (stage / "_toc.yml").write_text(toc, encoding="utf-8")
     return stage
-
-
-# -------------------------------------------------------------------------------------------------- executing
 
 
 def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Settings) -> None:
@@ -297,9 +288,6 @@ def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tupl
         for line in "".join(output["text"]).splitlines()
     ]
     return time.monotonic() - started, told
-
-
-# -------------------------------------------------------------------------------------------------- rendering
 
 
 def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
