@@ -96,12 +96,11 @@ class Section:
         on: str | Sequence[str] = (),
         earlier: Sequence[Part] = (),
         **about: str,
-    ) -> Claim:
+    ) -> None:
         """Enter a claim (see ``Claim``); ``on`` names the records that its parts measure, where they do not say."""
         names = (on,) if isinstance(on, str) else tuple(on)
         placed = [tuple(dataclasses.replace(one, on=one.on or names) for one in group) for group in (parts, earlier)]
         self.claims.append(Claim(id, figure, statement, placed[0], earlier=placed[1], **about))
-        return self.claims[-1]
 
 
 class Chapter:
@@ -147,12 +146,15 @@ class Chapter:
         """All of its claims by id."""
         return {one.id: one for section in self.sections.values() for one in section.claims}
 
-    def needed_by(self, name: str) -> list[str]:
-        """The experiments behind an experiment, a study, or what a part's argument names."""
-        if name in self.experiments:
-            return [name]
-        arguments = (one for one in inspect.signature(self.studies[name]).parameters if one != "s")
-        return list(dict.fromkeys(one for argument in arguments for one in self.needed_by(argument)))
+    def needed_by(self, *names: str) -> list[str]:
+        """The experiments behind experiments, studies, or what parts' arguments name, each once."""
+        found: list[str] = []
+        for name in names:
+            if name in self.experiments:
+                found.append(name)
+            elif name != "s":  # the settings
+                found += self.needed_by(*inspect.signature(self.studies[name]).parameters)
+        return list(dict.fromkeys(found))
 
     def page(self, parameters: Mapping[str, Any]) -> Page:
         """The page at the parameters that a notebook's namespace holds; called in its set-up cell."""

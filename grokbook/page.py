@@ -157,9 +157,7 @@ class Page(Mapping[str, xr.Dataset]):
                 (place / f"{id}.csv").unlink(missing_ok=True)  # of other parameters
         display(Image(picture, retina=True) if alone else figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""
-        behind = [
-            one for one in dict.fromkeys(n for name in asked for n in self.chapter.needed_by(name)) if one in self
-        ]
+        behind = [one for one in self.chapter.needed_by(*asked) if one in self]
         self._shown[id] = {"records": behind, "claims": list(claims)}
         display(HTML(self.rows(claims) + fold.below(self, id, behind, source)))
         self._asked = []  # what the fold has read stands behind this figure, not behind the next
@@ -245,7 +243,7 @@ class Page(Mapping[str, xr.Dataset]):
                     "changed": register.changed(entries.get(id, {})),
                     "paper": claim.paper,
                     "ours": self.verdicts[id][1].line,
-                    "records": list(dict.fromkeys(one for need in claim.needs for one in self.chapter.needed_by(need))),
+                    "records": self.chapter.needed_by(*claim.needs),
                 }
                 for id, claim in self.chapter.claims.items()
             ],
@@ -275,9 +273,7 @@ def standing(chapter: Chapter) -> dict[str, str]:
         sizes[name] = size_of(wanted, there[0]) if there else "none"
     order = ("full", "fewer seeds", "smaller", "none")
     return {  # what rests on theory alone has its "record" as soon as it is written
-        id: max(
-            (sizes[one] for need in claim.needs for one in chapter.needed_by(need)), key=order.index, default="full"
-        )
+        id: max((sizes[one] for one in chapter.needed_by(*claim.needs)), key=order.index, default="full")
         for id, claim in chapter.claims.items()
     }
 

@@ -87,14 +87,7 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
 
 
 def resolve(page: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given parameters of a page, converted and checked together with the defaults of the rest.
-
-    Args:
-        page: name of the notebook.
-        given: name -> value; text is read as the declared type.
-
-    Returns:
-        Only what was given, with Python values of the declared types.
+    """The given parameters of a page, and no others, converted and checked together with the defaults of the rest.
 
     Raises:
         BadInput: unknown name, wrong type, a value that the page's settings refuse, no such device.
