@@ -323,15 +323,14 @@ def legend(ax: Axes, **options: Any) -> Any:
 def placeholder(text: str) -> Figure:
     """What stands where a figure would be that has not been trained."""
     figure, ((ax,),) = panels(1, 1, height=1.5)
-    ax.set_axis_off()
-    ax.text(0.5, 0.5, text, ha="center", va="center", color=INK, fontsize=10.5, linespacing=1.6, wrap=True)
+    blank(ax, text, color=INK, linespacing=1.6, wrap=True)
     return figure
 
 
-def blank(ax: Axes, text: str) -> Axes:
+def blank(ax: Axes, text: str, **style: Any) -> Axes:
     """A panel that has no record yet."""
     ax.set_axis_off()
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=FAINT)
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", **{"color": FAINT, **style})
     return ax
 
 

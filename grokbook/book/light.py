@@ -27,8 +27,10 @@ def lighten(site: Path) -> None:
     into a page become files beside the others, and what nobody asks for (maps of sources, fonts in a second format)
     is removed.
     """
-    words = site / "book" / "words.html"
-    meanings = dict(MEANING.findall(words.read_text(encoding="utf-8"))) if words.exists() else {}
+    meanings = {}
+    if (words := site / "book" / "words.html").exists():  # what a term means, where the pointer rests on it
+        found = MEANING.findall(words.read_text(encoding="utf-8"))
+        meanings = {term: html.escape(re.sub(r"<[^>]+>|\\[()]", "", said)) for term, said in found}
     for page in site.rglob("*.html"):
         if "</head>" in (text := page.read_text(encoding="utf-8")):
             page.write_text(_light(text, site, page, meanings), encoding="utf-8")
@@ -36,15 +38,11 @@ def lighten(site: Path) -> None:
         waste.unlink()
 
 
-def _text(markup: str) -> str:
-    return html.escape(re.sub(r"<[^>]+>|\\[()]", "", markup))
-
-
 def _light(text: str, site: Path, page: Path, meanings: Mapping[str, str]) -> str:
     if 'class="math' not in text:
         text = FORMULAS.sub("", text)
-    if meanings:  # what a term means, where the pointer rests on it
-        text = TERM.sub(lambda link: f'{link[0]} title="{_text(meanings[link[1]])}"', text)
+    if meanings:
+        text = TERM.sub(lambda link: f'{link[0]} title="{meanings[link[1]]}"', text)
     text = SOON.sub(r"<script defer \1", ICONS.sub("", text))
     text = OPTIONS.sub(r'<script type="module">\1</script>', text)  # what it adds to is deferred now as well
     text = INLINE.sub(lambda found: f'src="{_file(found[1], site, page)}"', text)
