@@ -31,9 +31,8 @@ from grokbook import session, words
 from grokbook.book import notebooks, parameters
 from grokbook.book.light import lighten
 from grokbook.train import workers
-from grokbook.train.records import write_whole
+from grokbook.train.records import ROOT, write_whole
 
-ROOT = Path(__file__).resolve().parents[2]
 SCALES = ("full", "quick")
 SUMMARIES = ("intro", "scorecard", "gallery")  # chapters made of what all others leave in figures/
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # as a terminal is told of them
@@ -246,14 +245,7 @@ QUIET = "__import__('logging').getLogger('tornado').setLevel('CRITICAL')"
 
 
 def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tuple[float, list[str]]:
-    """Execute one notebook of the stage with papermill, kernel in `root`, and make it canonical.
-
-    Returns:
-        The seconds it took, and what cells wrote to stderr, with the cell.
-
-    Raises:
-        BuildError: a cell failed; names the notebook and the cell and holds the traceback.
-    """
+    """Execute a notebook of the stage, kernel in `root`, and make it canonical: seconds, and what cells told stderr."""
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
