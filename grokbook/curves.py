@@ -11,11 +11,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook.measures.common import unmeasured
+from grokbook.measures.common import Array, unmeasured
 
 LEARNT = 0.99  # the accuracy at which a set counts as learnt, where a paper names none
-
-Array = NDArray[np.float64]
 
 
 def own_steps(record: xr.Dataset) -> xr.Dataset:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -18,8 +19,6 @@ from grokbook.claims import Claim, Part, Verdict
 from grokbook.sizes import networks
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from grokbook.page import Page
 
 

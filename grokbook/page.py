@@ -190,12 +190,9 @@ class Page(Mapping[str, xr.Dataset]):
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})
                 counted = dataclasses.replace(counted, outcome=register.counted(entry, counted.outcome, counted.size))
-            if missing := [one for one in claim.needs if one not in self]:
-                found = [self._found.get(one) for one in missing]
-                note = "; ".join(dict.fromkeys(one.command for one in found if isinstance(one, NotTrained)))
-                today, counted = (
-                    dataclasses.replace(v, note=note) if v.outcome == "not tested" else v for v in (today, counted)
-                )
+            missing: Any = [self._found[one] for one in claim.needs if one not in self]
+            untested = Verdict("not tested", note="; ".join(dict.fromkeys(one.command for one in missing)))
+            today, counted = (untested if one.outcome == "not tested" else one for one in (today, counted))
             self.verdicts[id] = today, counted
             self._asked = asked
             glue(f"badge-{id}", fold.Html(fold.badge(counted.outcome, counted.size), text=counted.outcome))

@@ -7,7 +7,6 @@ through `resolve`. The notebook makes the same settings, so that plain papermill
 from __future__ import annotations
 
 import difflib
-import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from grokbook import lint, plotting, session
 from grokbook.fold import Html
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BUDGET = 1_500_000  # bytes of PNG in one set of frames
 
