@@ -19,17 +19,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from grokbook.lazy import torch
+from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from grokbook.streams import Masks
-
-    Params = dict[str, Tensor]
+from grokbook.streams import Masks
 
 # What the four positions depend on, before the first block and after it: on nothing, x, y, or both.
 BEFORE, AFTER = ("x", "", "y", ""), ("x", "x", "xy", "xy")

@@ -10,15 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from grokbook.lazy import torch
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    Params = dict[str, Tensor]
-
+from grokbook.lazy import Generator, Params, Tensor, torch
 
 LANES = 32  # numbers that a step of PyTorch's vectorised loops takes
 

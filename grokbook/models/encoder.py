@@ -9,17 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from grokbook.lazy import torch
-from grokbook.streams import check_masks
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from grokbook.streams import Masks
-
-    Params = dict[str, Tensor]
+from grokbook.lazy import Generator, Params, Tensor, torch
+from grokbook.streams import Masks, check_masks
 
 
 @dataclass(frozen=True)

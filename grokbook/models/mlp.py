@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from grokbook.lazy import torch
-from grokbook.streams import check_masks
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from grokbook.streams import Masks
+from grokbook.lazy import Generator, Tensor, torch
+from grokbook.streams import Masks, check_masks
 
 # name -> (factor on the output, standard deviation at initialisation), each a function of (p, width)
 SCALINGS: dict[str, Callable[[int, int], tuple[float, float]]] = {

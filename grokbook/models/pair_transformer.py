@@ -22,15 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
-from grokbook.lazy import torch
+from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    Params = dict[str, Tensor]
 
 Start = Literal["gaussian", "toeplitz", "matched"]
 

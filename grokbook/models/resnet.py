@@ -14,14 +14,9 @@ import hashlib
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from grokbook.lazy import torch
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    Params = dict[str, Tensor]
+from grokbook.lazy import Generator, Params, Tensor, torch
 
 STAGES = (64, 128, 256, 512)
 MOMENTUM, EPSILON = 0.1, 1e-5  # of batch normalisation

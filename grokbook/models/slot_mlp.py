@@ -7,15 +7,10 @@ meets each token once, not every sample; then rows are looked up and added. With
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from grokbook.lazy import torch
+from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    Params = dict[str, Tensor]
 
 
 @dataclass(frozen=True)

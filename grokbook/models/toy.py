@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from grokbook.lazy import torch
+from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.dense import backward, check_layers, draw_layers, forward, in_pieces
 from grokbook.tasks import Recipe
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    Params = dict[str, Tensor]
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
-from grokbook.lazy import torch
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
+from grokbook.lazy import Generator, Tensor, torch
 
 Attention = Literal["softmax", "linear"]
 ATTENTION_WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")

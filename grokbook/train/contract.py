@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    Params = dict[str, Tensor]
+from grokbook.lazy import Generator, Params, Tensor
 
 
 class Task(Protocol):

@@ -10,16 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import torch
+from grokbook.lazy import Tensor, torch
 from grokbook.train.contract import optional
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Numbers = dict[str, NDArray[Any]]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import torch
+from grokbook.lazy import Params, Tensor, torch
 from grokbook.optim import Stepper, stepper
 from grokbook.streams import HostMasks, Masks, Stream, keys
 from grokbook.train import monitor, say
@@ -20,11 +20,6 @@ from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
 from grokbook.train.experiment import Run
 from grokbook.train.monitor import Measured
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Params = dict[str, Tensor]
 
 FLOATS_AT_ONCE = {"cpu": 1 << 25, "cuda": 1 << 31}  # between the layers in evaluation: 128 MB, 8 GB
 
