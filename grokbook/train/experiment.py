@@ -177,8 +177,7 @@ class Experiment:
         for i, run in enumerate(self.runs):
             size = run.task.train_size if optional(run.model, "batch_norm") else None
             others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
-            model = describe(run.model, skip=optional(run.model, "init_fields"))
-            stacks[repr((table_of(run.task), model, *others))].append(i)
+            stacks[repr((table_of(run.task), _without(run.model, "init_fields"), *others))].append(i)
         for members in stacks.values():
             size = block or len(members)
             for begin in range(0, len(members), size):
@@ -187,7 +186,12 @@ class Experiment:
 
 def table_of(task: Any) -> dict[str, Any]:
     """What of a task's recipe its table depends on: all but its split."""
-    return {key: value for key, value in describe(task).items() if key not in optional(task, "split_fields")}
+    return _without(task, "split_fields")
+
+
+def _without(thing: Any, some: str) -> dict[str, Any]:
+    """A recipe without the fields that an optional part of its protocol lists."""
+    return {key: value for key, value in describe(thing).items() if key not in optional(thing, some)}
 
 
 @functools.cache  # of this process: a worker must find out by itself what its version makes of it
