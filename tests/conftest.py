@@ -6,7 +6,7 @@ import dataclasses
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,15 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             monkeypatch.setenv(name, value)
 
     return change
+
+
+@pytest.fixture
+def forked() -> Iterator[None]:
+    """Processes that the package starts in this test are forked from one that has imported what they need."""
+    from tests import forked
+
+    with forked.instead():
+        yield
 
 
 @pytest.fixture

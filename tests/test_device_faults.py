@@ -79,7 +79,7 @@ def test_an_error_that_is_kept_holds_no_tensor_of_its_stack(monkeypatch, tmp_pat
     assert "first" in runner.part_of(shard, tmp_path).with_suffix(".error").read_text()  # the whole story is on disk
 
 
-def test_a_process_that_lost_its_device_is_replaced_by_a_fresh_one(tmp_path):
+def test_a_process_that_lost_its_device_is_replaced_by_a_fresh_one(tmp_path, forked):
     with workers.Processes(1) as executor:
         assert executor.submit(lost.once, tmp_path / "lost").result() == "done"
         with pytest.raises(ChildProcessError, match="died 3 times, last of CUDA error: unspecified launch failure"):
