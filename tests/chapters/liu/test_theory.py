@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -594,11 +592,6 @@ def test_bad_input_is_one_clear_line(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
-
-
-def test_the_theory_does_not_import_torch():
-    code = "import sys; import grokbook.chapters.liu.theory; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_an_embedding_that_is_not_finite_has_no_predicted_accuracy():
