@@ -269,16 +269,7 @@ def test_the_right_output_stands_half_the_root_of_the_width_above_the_noise():
 
 @pytest.mark.parametrize(
     ("width", "low", "high"),
-    [
-        (20, 0.26, 0.34),
-        (40, 0.77, 0.83),
-        (60, 0.93, 0.965),
-        (75, 0.98, 0.99),
-        (97, 0.993, 0.999),
-        (120, 0.999, 1),
-        (150, 0.9998, 1),
-        (200, 0.99999, 1),
-    ],
+    [(20, 0.26, 0.34), (60, 0.93, 0.965), (97, 0.993, 0.999), (200, 0.99999, 1)],
 )
 def test_accuracy_and_error_of_the_analytic_solution_over_ten_seeds(width, low, high):
     tables = [solution.outputs(97, theory.draw_phases(width, generator=seed)) for seed in range(10)]

@@ -34,7 +34,7 @@ def plainly(run, steps: int) -> tuple[textbook.ResNet18, torch.Tensor]:
     return net, net.eval()(images).detach()
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("seeds", [1, 2])
 def test_five_steps_and_the_evaluation_after_them_are_those_of_plain_pytorch(seeds: int) -> None:
     experiment = on_pictures("test", SETTINGS, CONDITION, epochs=3, seeds=seeds)
     state = engine.Training.start(experiment, torch.device("cpu"), torch.float64).state
