@@ -9,13 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from grokbook import __main__ as command_line
 from grokbook.book import build as book
 from grokbook.book import notebooks
 from grokbook.book.build import BuildError, Settings
+from tests import forked
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -45,6 +48,13 @@ def grokbook(*arguments: str, root: Path, **options) -> subprocess.Popen:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_processes() -> Iterator[None]:
+    """Of builds in this process; those that a command starts, and those of the whole site, import what they need."""
+    with forked.instead():
+        yield
+
+
 @pytest.fixture
 def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where pages are not the point: rendering takes longer than all else."""
@@ -61,7 +71,7 @@ def old_site(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory, write_book) -> Path:
+def built(tmp_path_factory, write_book, quick_processes) -> Path:
     """A repository with a chapter that draws, prints and warns; built twice, into `a` and `b`."""
     draws = "import matplotlib.pyplot as plt", "plt.plot([1, p])"
     warns = "import sys; print('careful', file=sys.stderr)"
@@ -92,13 +102,15 @@ def test_quick_scale_takes_the_chapters_own_parameters_and_what_is_given_goes_fi
     assert book.plan("gromov", {}, Settings()) == {}
 
 
-def test_a_failing_cell_stops_the_build_and_leaves_the_site_and_the_notebook_as_they_were(small_book):
+def test_a_failing_cell_stops_the_build_and_leaves_the_site_and_the_notebook_as_they_were(
+    small_book, monkeypatch, capfd
+):
     root = small_book("print('fine')", "raise RuntimeError('broke ' + 'here')")
     before = tree(site := old_site(root))
     source = (root / "book" / "small.ipynb").read_bytes()
-    process = grokbook("book", root=root)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 1
+    monkeypatch.setattr(book, "Settings", lambda **given: Settings(**given, root=root))
+    assert command_line.main(["book"]) == 1
+    out, err = capfd.readouterr()
     assert err.strip().endswith("small.ipynb, cell 4 failed: RuntimeError: broke here")
     assert err.count("Traceback (most recent call last)") == 1
     assert "book.py" not in err  # no traceback of ours around it
@@ -182,14 +194,6 @@ def test_records_are_told_once_each_with_where_they_came_from(tmp_path, capsys):
     assert told == "  records stored: 1 (small/b (reduced))\n  records trained: 1 (small/a)\n"
 
 
-def test_progress_of_a_kernel_is_shown_while_it_runs(small_book, unrendered, capsys):
-    root = small_book(
-        "import os, json", "open(json.loads(os.environ['GROKBOOK'])['progress'], 'a').write('half way\\n');"
-    )
-    book.make_chapter("small", {}, Settings(root=root))
-    assert "    half way\n" in capsys.readouterr().out
-
-
 def test_chapters_are_executed_side_by_side_and_their_summary_after_them(small_book, unrendered, monkeypatch):
     """Two chapters that wait for each other, and a third, first in the list, that counts what they left."""
     begin = (
@@ -211,12 +215,13 @@ def test_chapters_are_executed_side_by_side_and_their_summary_after_them(small_b
     assert "2 were there\n" in ["".join(output["text"]) for _, output in notebooks.outputs(executed)]
 
 
-def test_kernels_find_the_settings_in_their_environment(small_book, unrendered):
+def test_kernels_find_the_settings_in_their_environment_and_tell_how_far_they_are(small_book, unrendered, capsys):
     names = "device", "fresh", "figures", "log"
     root = small_book(
         "import json, os; handed = json.loads(os.environ['GROKBOOK']);"
         f"[print(n, '=', handed[n]) for n in {names}]; print(os.getcwd());",
         "print(os.environ['OMP_NUM_THREADS'])",
+        "open(handed['progress'], 'a').write('half way\\n');",
     )
     book.make_chapter("small", {}, Settings(root=root, device="cpu", fresh=True))
     stage = root / "_build" / "chapter" / "small" / "stage"
@@ -229,6 +234,7 @@ def test_kernels_find_the_settings_in_their_environment(small_book, unrendered):
         str(root),
     ]
     assert "".join(cells[3]["outputs"][0]["text"]) == "1\n"
+    assert "    half way\n" in capsys.readouterr().out
 
 
 def test_an_interrupt_ends_the_build_its_kernel_and_nothing_else(small_book, tmp_path):
