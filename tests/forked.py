@@ -5,6 +5,7 @@ What `make` and the command line start imports all of it; for that are the tests
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 import os
@@ -32,6 +33,7 @@ class Process(ForkServerProcess):
     def run(self) -> None:
         os.environ.clear()
         os.environ.update(self.environment)
+        gc.freeze()  # what was imported is not to be looked through, and with that copied, again and again
         super().run()
 
 
