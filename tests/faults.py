@@ -36,6 +36,7 @@ from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 MODEL = TwoLayerMLP(13, 32, "standard", "relu")
 ITS_OWN = ("wall_seconds", "started_at", "resumed_at", "checksum")  # attributes in which two trainings may differ
 TOLD = (records.DamagedRecord, LookupError, FileNotFoundError)  # what a record that was tampered with may raise
+LEAST_STEPS = 500  # at which some members have left
 CLUSTER_SECONDS = 60.0  # below, a cluster does not even start
 
 
@@ -203,7 +204,7 @@ def fuzz(draw: Random, place: Path, end: float, plain: xr.Dataset, whole: Experi
     place.mkdir(parents=True)
     records.save(plain, place / "whole.nc")
     path, plain = place / "record.nc", records.load(place / "whole.nc")
-    while time.monotonic() < end:
+    while time.monotonic() < end or count.tried < 20:  # on a busy machine too
         count.tried += 1
         how = draw.choice([flip, flip, cut, edit_attribute, edit_number, swap])
         shutil.copy(place / "whole.nc", path)
@@ -241,7 +242,7 @@ def cluster(draw: Random, place: Path, end: float, plain: xr.Dataset, whole: Exp
     from tests import test_cluster
 
     place.mkdir(parents=True)
-    asked = test_cluster.long()
+    asked = test_cluster.long(3000)
     alone = runner.train(asked, device="cpu", workers=1, block=1, out=place / "alone")
     end = max(end, time.monotonic() + CLUSTER_SECONDS)
     cache = {"GROKBOOK_CACHE": str(place / "cache"), "GROKBOOK_DEVICE": "cpu"}
@@ -252,8 +253,8 @@ def cluster(draw: Random, place: Path, end: float, plain: xr.Dataset, whole: Exp
             made.scheduler()
             for _ in range(2):
                 made.worker()
-            caller = test_cluster.command(made.address, **cache)
-            time.sleep(draw.uniform(0, 15))
+            caller = test_cluster.command(made.address, "long(3000)", **cache)
+            time.sleep(draw.uniform(0, 8))
             count.tried += 1
             draw.choice([caller, *made.started]).kill()
             time.sleep(1)
@@ -290,10 +291,11 @@ def main(arguments: list[str]) -> int:
     try:
         # How many steps this machine makes in that time, so that the attacks are as many on a faster one.
         train(folder / "first", experiment(100))
-        began = time.monotonic()
-        train(folder / "trial", experiment(1000))
-        whole = experiment(max(1000, round(1000 * share / 8 / (time.monotonic() - began))))
-        plain = train(folder / "plain", whole)
+        began, whole = time.monotonic(), experiment(LEAST_STEPS)
+        plain = train(folder / "trial", whole)
+        if (steps := round(LEAST_STEPS * share / 8 / (time.monotonic() - began))) > LEAST_STEPS:
+            whole = experiment(steps)
+            plain = train(folder / "plain", whole)
         assert 0 < int((plain.stopped_at < whole.runs[0].steps).sum()) < 8, "members have to leave, and others to stay"
         for number, (name, count) in enumerate(counts.items()):
             draw = Random(f"{chosen.seed} {name}")
