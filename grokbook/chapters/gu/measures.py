@@ -7,6 +7,7 @@ import numpy as np
 from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
+from grokbook.measures.common import ratio
 from grokbook.train.monitor import Measured, Numbers, register
 
 MED_STEPS = (2, 3, 5, 7, 11)
@@ -42,11 +43,8 @@ def _accuracy_by_place(now: Measured) -> Numbers:
         "inside_mirrored": inside & mirrored & test,
         "inside_unmirrored": inside & ~mirrored & test,
     }
-    counts = {name: place.sum((-2, -1)) for name, place in places.items()}
     return {
-        f"accuracy_{name}": np.divide(
-            (correct & place).sum((-2, -1)), counts[name], out=np.full(len(correct), np.nan), where=counts[name] > 0
-        )
+        f"accuracy_{name}": ratio((correct & place).sum((-2, -1)), place.sum((-2, -1)))
         for name, place in places.items()
     }
 
