@@ -43,10 +43,8 @@ def _accuracy_by_place(now: Measured) -> Numbers:
         "inside_mirrored": inside & mirrored & test,
         "inside_unmirrored": inside & ~mirrored & test,
     }
-    return {
-        f"accuracy_{name}": ratio((correct & place).sum((-2, -1)), place.sum((-2, -1)))
-        for name, place in places.items()
-    }
+    counted = {name: ((correct & place).sum((-2, -1)), place.sum((-2, -1))) for name, place in places.items()}
+    return {f"accuracy_{name}": ratio(*counts) for name, counts in counted.items()}
 
 
 def _correct(now: Measured) -> Numbers:
