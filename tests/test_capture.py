@@ -10,7 +10,7 @@ import torch
 
 import grokbook.models
 from benchmarks.workloads import WORKLOADS, our_state
-from grokbook.train import capture, engine
+from grokbook.train import capture, engine, monitor
 from grokbook.train import state as train_state
 from grokbook.train.batches import Batches
 from grokbook.train.experiment import Experiment, Schedule, Stop
@@ -100,10 +100,13 @@ def test_the_batches_of_an_epoch_are_drawn_at_once(monkeypatch):
     assert drawn == [3, 3]
 
 
-def test_parameters_leave_the_device_for_measures_only(monkeypatch):
-    state = started("toy")
-    monkeypatch.setattr(train_state, "_host", lambda params: pytest.fail("parameters were copied"))
-    assert np.isfinite(state.measure(())["test_loss"]).all()
+def test_parameters_leave_the_device_only_for_measures_that_ask_for_them(monkeypatch):
+    state, left, real = started("toy"), [], monitor.host
+    monkeypatch.setattr(monitor, "host", lambda params: left.extend(params) or real(params))
+    numbers = state.measure(("weight_norm", "total_norm", "gradient_norm"))
+    assert np.isfinite(numbers["total_norm"]).all() and not set(left) & set(state.params)
+    assert state.measured().params
+    assert set(left) >= set(state.params)
 
 
 def test_a_model_whose_dropout_the_host_draws_is_said_to_be_slow_on_a_device(capsys):

@@ -33,7 +33,8 @@ class Task(Protocol):
 
     # Optional.
 
-    # Fields that change which rows are trained on and not the table: runs that differ in no other train as one stack.
+    # Fields that change which rows are trained on, or what their labels are, and not the inputs: runs that differ in no
+    # other train as one stack.
     split_fields: ClassVar[tuple[str, ...]] = ("train_fraction",)
 
     def train_labels(self, seed: int) -> NDArray[np.int64] | None:

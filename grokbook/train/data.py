@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grokbook.lazy import Tensor, torch
 from grokbook.train.contract import optional
-from grokbook.train.experiment import Run, table_of
+from grokbook.train.experiment import Run
 
 
 class Batch(NamedTuple):
@@ -25,12 +25,12 @@ class Batch(NamedTuple):
 
 @dataclass
 class Data:
-    """One table for all members on their device, and which of its rows are whose."""
+    """The inputs of all members on their device, once, and the rows and labels of each."""
 
     task: Any  #: of the first member, which may compose inputs from rows
     dtype: torch.dtype
     table: Tensor  #: (rows, ...), once for all; members hold no copies of it
-    answers: Tensor  #: (rows,) the table's labels
+    answers: Tensor  #: (M, rows) the labels of each member's table
     labels: Tensor  #: (M, rows), in training rows what the member is trained on, elsewhere the table's
     in_train: Tensor  #: (M, rows)
     trained: list[NDArray[np.int64]]  #: rows that each member trains on, ascending; on the host, which draws batches
@@ -39,18 +39,19 @@ class Data:
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
-        """The table of ``runs``, with the labels, splits and targets of each.
+        """The inputs of ``runs``, with the labels, splits and targets of each.
 
         Raises:
-            ValueError: their tables differ.
+            ValueError: their inputs differ.
         """
-        task = runs[0].task
-        if any(table_of(run.task) != table_of(task) for run in runs[1:]):
-            raise ValueError("members of a stack share one table; Experiment.shards puts together those who can")
-        table, answers = task.table()
+        tables = {task: task.table() for task in dict.fromkeys(run.task for run in runs)}
+        table, _ = tables[runs[0].task]
+        if not all(one is table or np.array_equal(one, table) for one, _ in tables.values()):
+            raise ValueError("members of a stack share their inputs; Experiment.shards puts together those who can")
+        answers = [tables[run.task][1] for run in runs]
         masks = [run.task.in_train(run.seed) for run in runs]
         noisy = [optional(run.task, "train_labels")(run.seed) for run in runs]
-        labels = [answers if y is None else np.where(mask, y, answers) for y, mask in zip(noisy, masks, strict=True)]
+        labels = [y if z is None else np.where(mask, z, y) for y, z, mask in zip(answers, noisy, masks, strict=True)]
         of_labels: list[Any] = [optional(run.task, "targets")(run.seed) for run in runs]
 
         def on_device(array: NDArray[Any]) -> Tensor:
@@ -59,8 +60,10 @@ class Data:
 
         targets = None if of_labels[0] is None else on_device(np.stack(of_labels))
         trained = [np.flatnonzero(mask) for mask in masks]
-        own = on_device(np.stack(labels)), on_device(np.stack(masks)), trained, targets
-        data = cls(task, dtype, on_device(table), on_device(answers), *own)
+        given = on_device(np.stack(labels))
+        true = given if all(one is None for one in noisy) else on_device(np.stack(answers))
+        own = true, given, on_device(np.stack(masks)), trained, targets
+        data = cls(runs[0].task, dtype, on_device(table), *own)
         if runs[0].batch_size is None:
             rows = np.zeros((len(runs), max(map(len, trained))), np.int64)
             weights = np.zeros(rows.shape)

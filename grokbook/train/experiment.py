@@ -170,23 +170,18 @@ class Experiment:
     def shards(self, block: int | None = None) -> Iterator[list[int]]:
         """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).
 
-        Learning rate, weight decay, seed, initial scale, split and (through padding) its size may differ inside a
-        stack; the last not where samples meet in batch normalisation.
+        Learning rate, weight decay, seed, initial scale, split, (through padding) its size and, where a task says so,
+        the answers may differ inside a stack; the size not where samples meet in batch normalisation.
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
             size = run.task.train_size if optional(run.model, "batch_norm") else None
             others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
-            stacks[repr((table_of(run.task), _without(run.model, "init_fields"), *others))].append(i)
+            stacks[repr((_without(run.task, "split_fields"), _without(run.model, "init_fields"), *others))].append(i)
         for members in stacks.values():
             size = block or len(members)
             for begin in range(0, len(members), size):
                 yield members[begin : begin + size]
-
-
-def table_of(task: Any) -> dict[str, Any]:
-    """What of a task's recipe its table depends on: all but its split."""
-    return _without(task, "split_fields")
 
 
 def _without(thing: Any, some: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import Tensor, torch
+from grokbook.lazy import Params, Tensor, torch
 from grokbook.train.contract import optional
 
 Numbers = dict[str, NDArray[Any]]
@@ -23,25 +23,24 @@ Numbers = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Measured:
-    """M members at one step, as arrays of the host. What costs a pass through the network is a function, called when
-    asked, and ``params`` leave the device when they are asked for; a measure that is made of products takes them there,
-    with ``tensor``.
+    """M members at one step, as arrays of the host but for ``weights`` and ``gradients()``, which are where they are
+    trained. What costs a pass through the network is a function, called when asked, and ``params`` are the weights,
+    brought here when they are asked for; a measure that is made of products takes arrays there, with ``tensor``.
 
-    ``params`` and ``gradients()`` map names to (M, ...), and ``losses(params)`` is the training loss (M,) that other
-    params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
+    ``weights``, ``params`` and ``gradients()`` map names to (M, ...), and ``losses(params)`` is the training loss (M,)
+    that other params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
     ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that members give, and ``correct()``
     whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained
-    on, ``tasks`` (M,) theirs, which share a table, and ``model`` that of the first member.
+    on, ``tasks`` (M,) theirs, which share inputs, and ``model`` that of the first member.
     """
 
-    fetch: Callable[[], Numbers]
-    device: Any
+    weights: Params
     in_train: NDArray[np.bool_]
     tasks: Sequence[Any]
     model: Any
     answers: Callable[[], NDArray[np.int64]]
     correct: Callable[[], NDArray[np.bool_]]
-    gradients: Callable[[], Numbers]
+    gradients: Callable[[], Params]
     losses: Callable[[Numbers], NDArray[np.float64]]
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
@@ -49,22 +48,29 @@ class Measured:
 
     @cached_property
     def params(self) -> Numbers:
-        """The parameters."""
-        return self.fetch()
+        """The weights, brought here."""
+        return host(self.weights)
 
     def tensor(self, values: NDArray[Any]) -> Tensor:
         """An array on the members' device."""
-        return torch.from_numpy(values).to(self.device)
+        return torch.from_numpy(values).to(next(iter(self.weights.values())).device)
 
 
-def _norms(prefix: str, values: Numbers) -> Numbers:
-    flat = {name: value.reshape(len(value), -1).astype(np.float64) for name, value in values.items()}
-    return {f"{prefix}_{name}": np.sqrt(np.square(value).sum(-1)) for name, value in flat.items()}
+def host(values: Params) -> Numbers:
+    """Tensors as arrays."""
+    return {name: value.detach().cpu().numpy() for name, value in values.items()}
 
 
-def _learnt(now: Measured) -> Numbers:
-    """The params that gradients move."""
-    return {name: value for name, value in now.params.items() if name not in optional(now.model, "buffers")}
+def _norms(prefix: str, values: Params) -> Numbers:
+    found = {
+        name: value.detach().reshape(len(value), -1).double().square().sum(1).sqrt() for name, value in values.items()
+    }
+    return host({f"{prefix}_{name}": norm for name, norm in found.items()})
+
+
+def _learnt(now: Measured) -> Params:
+    """The weights that gradients move."""
+    return {name: value for name, value in now.weights.items() if name not in optional(now.model, "buffers")}
 
 
 def _total_norm(now: Measured) -> Numbers:

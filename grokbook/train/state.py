@@ -172,14 +172,13 @@ class State:
         """What measures may ask for; the costly parts, but for the ``answers`` if known, are computed when asked."""
         found = cache(lambda: self._evaluate(losses=False)[1] if answers is None else answers)
         return Measured(
-            fetch=lambda: _host(self.params),
-            device=self.data.labels.device,
+            weights=self.params,
             in_train=self.data.in_train.cpu().numpy(),
             tasks=[run.task for run in self.runs],
             model=self.runs[0].model,
             answers=lambda: found().cpu().numpy(),
             correct=lambda: (found() == self.data.answers).cpu().numpy(),
-            gradients=lambda: _host(self.gradients()),
+            gradients=self.gradients,
             losses=self.losses,
             outputs=lambda: self._over_table("__call__"),
             activations=lambda: self._over_table("activations"),
@@ -209,7 +208,3 @@ class State:
 def wants_graph(state: State) -> bool:
     """Whether a step is to be captured: on a GPU, where it can be and did not fail before."""
     return state.data.labels.is_cuda and not state.eager
-
-
-def _host(params: Params) -> dict[str, NDArray[Any]]:
-    return {name: value.detach().cpu().numpy() for name, value in params.items()}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.across.zoo import Family, family_of
 from grokbook.lazy import torch
-from grokbook.train.monitor import MEASURES, Measured, Numbers
+from grokbook.train.monitor import MEASURES, Measured, Numbers, host
 
 Array = NDArray[np.float64]
 EPSILON = 1e-3  # half the side of the box of sharpness, over |w| + 1: Keskar et al. (2016)
@@ -174,7 +174,7 @@ def readout_norm(family: Family, now: Measured) -> Array:
 @watch("gradient norm", "Power et al. (2022), a common log")
 def gradient_norm(family: Family, now: Measured) -> Array:
     """The norm of the training loss's gradient, over the next batch."""
-    return _norm(now.gradients())
+    return _norm(host(now.gradients()))
 
 
 @watch("sharpness", "Power et al. (2022), after Keskar et al. (2016)")
@@ -183,7 +183,7 @@ def sharpness(family: Family, now: Measured) -> Array:
 
     One step of the maximiser that Power's Fig. 7 has ten of: a lower bound, which fits into every evaluation.
     """
-    slope = now.gradients()
+    slope = host(now.gradients())
     corner = {
         name: value + EPSILON * (np.abs(value) + 1) * np.sign(slope.get(name, 0.0)).astype(value.dtype)
         for name, value in now.params.items()

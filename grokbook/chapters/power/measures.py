@@ -20,7 +20,8 @@ def _accuracy_alone(now: Measured) -> Numbers:
     padded = np.concatenate([trained, np.zeros((len(trained), 1), bool)], 1)  # a partner -1 is not trained
     found = {}
     for name, group in (("accuracy_unmirrored", "mirror"), ("accuracy_unpartnered", "all")):
-        alone = ~trained & ~padded[:, now.tasks[0].partners(group)].any(-1)
+        near = [row[task.partners(group)].any(-1) for row, task in zip(padded, now.tasks, strict=True)]
+        alone = ~trained & ~np.array(near)
         count = alone.sum(1)
         sums = (right & alone).sum(1)
         found[name] = np.divide(sums, count, out=np.full(len(right), np.nan), where=count > 0)
@@ -36,9 +37,9 @@ def _sharpness(now: Measured) -> Numbers:
     """(M, 2 + 2 * SUBSPACES): the training loss, Keskar's sharpness in all of space, and in each random subspace of ten
     dimensions Keskar's and the released one. In double precision: in a subspace the loss changes by parts in a million.
     """
-    inputs, labels = map(now.tensor, now.tasks[0].table())
     names, rows = list(now.params), []
-    for member, mask in enumerate(now.in_train):
+    for member, (mask, task) in enumerate(zip(now.in_train, now.tasks, strict=True)):
+        inputs, labels = map(now.tensor, task.table())
         shapes = [now.params[name].shape[1:] for name in names]
         x = torch.cat([now.tensor(now.params[name][member]).double().ravel() for name in names])
 

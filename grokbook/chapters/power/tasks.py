@@ -36,7 +36,6 @@ class OperationTask:
     group: str | None = field(default=None, metadata={"recipe": "where set"})
     outliers: int | None = field(default=None, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
-    split_fields: ClassVar[tuple[str, ...]] = ("train_fraction", "outliers")
 
     def __post_init__(self) -> None:
         if (operations.known(self.operation) in operations.OF_GROUPS) != (self.group is not None):
@@ -45,6 +44,11 @@ class OperationTask:
             raise ValueError(f"p = {self.p}: {self.group} has {len(group_table(self.group))} elements")
         if not 0 <= (self.outliers or 0) <= self.train_size:
             raise ValueError(f"outliers = {self.outliers}: from 0 to the {self.train_size} training rows are allowed")
+
+    @property
+    def split_fields(self) -> tuple[str, ...]:
+        """Operations but division, which has fewer rows, also share their inputs."""
+        return ("train_fraction", "outliers", *["operation"] * (self.operation != "x/y"))
 
     @property
     def train_size(self) -> int:

@@ -136,3 +136,17 @@ def test_sharpness_is_kept_for_every_member(tmp_path):
     found = split_sharpness(kept)
     assert found["loss"] == pytest.approx(record.train_loss.values[:, -1], rel=1e-5)
     assert (found["whole"] > found["subspaces"]).all() and (found["subspaces"] > 0).all()
+
+
+def test_operations_on_the_same_rows_train_as_one_stack_as_they_would_alone():
+    tasks = OperationTask("x+y", 11, 0.5), OperationTask("x^2+y^2", 11, 0.6, outliers=9), OperationTask("x/y", 11, 0.5)
+    model, how = Decoder(11, 8, 1, 2), WarmAdamW(0.01, 0.0)
+    runs = [Run(task, model, how, 20, 4, "cross_entropy", 16, "", "short") for task in tasks]
+    asked = Schedule(log=3), ("accuracy_alone", "true_train_accuracy"), None, (-1,), ("sharpness",)
+    stacks = list(Experiment("power/test", tuple(runs)).shards())
+    assert stacks == [[0, 1], [2]]
+    together = engine.train(Experiment("power/test", tuple(runs[:2]), *asked), dtype="float64")
+    for i, run in enumerate(runs[:2]):
+        alone = engine.train(Experiment("power/test", (run,), *asked), dtype="float64")
+        for name in alone.data_vars:
+            np.testing.assert_allclose(together[name][i], alone[name][0], rtol=1e-5, err_msg=name)
