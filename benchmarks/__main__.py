@@ -30,6 +30,7 @@ from benchmarks.workloads import (
     SHARE,
     WORKLOADS,
     Workload,
+    count,
     fast_seconds,
     kind_of_processor,
     our_state,
@@ -68,7 +69,7 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
             "ratio_floor": ratio[0],
             "ratio_aim": ratio[1],
             "gflop": flops / members / 1e9,
-            "plain_gflop": planning.count(plain_step(workload)) / 1e9,
+            "plain_gflop": count(plain_step(workload)) / 1e9,
             "share": flops / ours / peak,
             "share_floor": SHARE[0],
             "share_aim": SHARE[1],
@@ -150,7 +151,7 @@ def growth(rounds: int) -> Iterator[dict[str, Any]]:
         made = {str(value): make(value) for value in values}
         taken = clock.alternate(made, rounds)
         seconds = [float(taken[str(value)].min()) for value in values]
-        flops = [planning.count(step) for step in made.values()]
+        flops = [count(step) for step in made.values()]
         fit, expected = (float(np.polyfit(np.log(values), np.log(y), 1)[0]) for y in (seconds, flops))
         yield {
             "model": model,

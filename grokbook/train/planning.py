@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from grokbook import chapters
 from grokbook.lazy import torch
-from grokbook.train import records
+from grokbook.train import products, records
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment, Run, describe
 from grokbook.train.state import State
@@ -39,22 +36,6 @@ class Machine:
 def work(experiment: Experiment) -> float:
     """Floating point operations of all its runs, if none leaves early; evaluations left out."""
     return float(sum(run.steps * flops(run) for run in experiment.runs))
-
-
-def count(step: Callable[[], object]) -> int:
-    """Floating point operations of the matrix products of a step, forward and backward, as they are carried out."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    def product(a: list[int], b: list[int]) -> int:
-        return 2 * int(np.prod(a)) * b[-1]
-
-    # The counter knows products that make a tensor, not those that add to one.
-    in_place = {
-        kind: lambda _, a, b, *__, **___: product(a, b) for kind in (torch.ops.aten.addmm_, torch.ops.aten.baddbmm_)
-    }
-    with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
-        step()
-    return int(counter.get_total_flops())
 
 
 def flops(run: Run) -> int:
@@ -92,7 +73,8 @@ def counted() -> dict[str, int]:
 
 def count_now(run: Run) -> int:
     """Count a step's operations by taking one."""
-    return count(State.start([run], torch.device("cpu"), torch.float32).gradients)
+    _, operations = products.products_of(State.start([run], torch.device("cpu"), torch.float32).gradients)
+    return operations
 
 
 def experiments() -> dict[str, Experiment]:
