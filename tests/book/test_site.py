@@ -35,7 +35,7 @@ FLAGS = [
     "--disable-dev-shm-usage",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # others cannot be reached
 ]
-SIZES = {"desk": {"width": 1300, "height": 900}, "phone": {"width": 390, "height": 844}}
+SIZES = {"phone": {"width": 390, "height": 844}, "desk": {"width": 1300, "height": 900}}
 LOCAL = ("http://127.0.0.1:", "data:", "blob:")
 
 
@@ -202,7 +202,7 @@ class Visit:
 
 
 class Seen(NamedTuple):
-    """What was found on one page in one window size."""
+    """What was found on one page in one window size; what came with the page, before it was widened."""
 
     outside: list[str]  # addresses of other machines that it asked for
     complaints: list[str]  # script errors, console errors and warnings, failed requests
@@ -218,6 +218,7 @@ IMAGES = """() => Promise.all([...document.images].map(async i => {     // those
     await i.decode().catch(() => 0);
     return [i.alt, i.naturalWidth > 0];
 }))"""
+SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 WIDE = """() => [...document.querySelectorAll('.bd-article *')].filter(e => {
     const past = e => e.getBoundingClientRect().right > innerWidth + 1;
     if (!past(e)) return false;
@@ -231,16 +232,17 @@ CUT = """() => [...document.querySelectorAll('.bd-article mjx-container[display=
 
 @pytest.fixture(scope="module")
 def seen(site, browser, address) -> dict[tuple[str, str], Seen]:
-    """Every page, at a desk and on a phone; each opened once."""
+    """Every page, on a phone and then at a desk; each opened once."""
     found = {}
     for page in ["index.html", *pages(site.html)]:
-        for place, size in SIZES.items():
-            with Visit(browser, address, page, size) as visit:
-                loaded = sum(visit.loaded)
-                images = [(alt, drawn) for alt, drawn in visit.tab.evaluate(IMAGES)]
+        with Visit(browser, address, page, SIZES["phone"]) as visit:
+            loaded = sum(visit.loaded)
+            images = [(alt, drawn) for alt, drawn in visit.tab.evaluate(IMAGES)]
+            for place, size in SIZES.items():
+                visit.tab.set_viewport_size(size)
+                visit.tab.evaluate(SETTLED)
                 width = visit.tab.evaluate("document.documentElement.scrollWidth")
-                wide = visit.tab.evaluate(WIDE)
-                cut = visit.tab.evaluate(CUT)
+                wide, cut = visit.tab.evaluate(WIDE), visit.tab.evaluate(CUT)
                 found[page, place] = Seen(visit.outside, visit.complaints, images, wide, width, cut, loaded)
     return found
 
@@ -292,26 +294,29 @@ def test_every_image_in_the_browser_is_drawn_and_says_in_words_what_it_shows(see
             assert len(alt.split()) >= 3 and "_images/" not in alt, f"{where}: {alt!r}"
 
 
+SHOWN = "box.querySelector('img:not([hidden])').src + box.querySelector('output').value"
+MOVED = f"""() => [...document.querySelectorAll('.grok-frames')].map(box => [0, 1, 2].map(k => {{
+    const slider = box.querySelector('input');
+    slider.value = k;
+    slider.dispatchEvent(new Event('input'));
+    return {SHOWN};
+}}))"""
+
+
 def test_sliders_move_frames_and_play_plays_them(site, browser, address):
-    shown = "box => box.querySelector('img:not([hidden])').src + box.querySelector('output').value"
     moved = 0
     for page in [page for page in pages(site.html) if "grok-frames" in (site.html / page).read_text()]:
         with Visit(browser, address, page, SIZES["desk"]) as visit:
             visit.tab.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
-            for box in visit.tab.query_selector_all(".grok-frames"):
-                box.evaluate("box => box.closest('.grok-choose > div')?.removeAttribute('hidden')")
-                slider = box.query_selector("input")
-                slider.press("Home")
-                frames = [box.evaluate(shown)]
-                for _ in range(2):
-                    slider.press("ArrowRight")
-                    frames.append(box.evaluate(shown))
-                assert len(set(frames)) == 3
-                slider.press("Home")
-                box.query_selector("button").click()
-                visit.tab.wait_for_function(f"([box, next]) => ({shown})(box) === next", arg=[box, frames[1]])
-                box.query_selector("button").click()
-                moved += 1
+            of_boxes = visit.tab.evaluate(MOVED)
+            assert all(len(set(frames)) == 3 for frames in of_boxes)
+            moved += len(of_boxes)
+            box = visit.tab.query_selector(".grok-frames")  # by keyboard, and playing, all are alike
+            for key, frame in (("Home", 0), ("ArrowRight", 1), ("Home", 0)):
+                box.query_selector("input").press(key)
+                assert box.evaluate(f"box => {SHOWN}") == of_boxes[0][frame]
+            box.query_selector("button").click()
+            visit.tab.wait_for_function(f"([box, next]) => {SHOWN} === next", arg=[box, of_boxes[0][1]])
     assert moved
 
 
@@ -347,12 +352,20 @@ THEME = {"region", "label-content-name-mismatch"}  # of the theme's own sidebar 
 THEME |= {"aria-allowed-role", "aria-deprecated-role", "aria-required-children"}  # of the list of references
 
 
+# Every fold, and of those that hold only code, whose thousands of words are coloured alike, the first.
+OPEN = """() => {
+    const code = fold => fold.querySelector(':scope > .highlight');
+    const folds = [...document.querySelectorAll('details')], first = folds.find(code);
+    folds.filter(fold => fold === first || !code(fold)).forEach(fold => fold.open = true);
+}"""
+
+
 @pytest.mark.parametrize("page", ["intro", "scorecard", "gallery", "gromov", "references"])
 def test_axe_finds_nothing_but_what_is_the_themes(browser, address, page):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     with Visit(browser, address, f"book/{page}.html", SIZES["desk"]) as visit:
         visit.tab.add_style_tag(content="* { animation: none !important }")  # folds that fade in are pale at first
-        visit.tab.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+        visit.tab.evaluate(OPEN)
         found = axe.Axe().run(visit.tab, options={"resultTypes": ["violations"]}).response["violations"]
     ours = {one["id"]: one["nodes"][0]["html"] for one in found if one["id"] not in THEME}
     assert ours == {}
