@@ -87,9 +87,9 @@ def test_a_process_that_lost_its_device_is_replaced_by_a_fresh_one(tmp_path, for
 
 
 def test_a_package_that_records_need_is_missed_before_the_training(monkeypatch):
-    monkeypatch.setitem(sys.modules, "h5netcdf", None)
+    monkeypatch.setitem(sys.modules, "h5py", None)
     monkeypatch.setattr(engine, "train", lambda *_, **__: pytest.fail("trained"))
-    with pytest.raises(ModuleNotFoundError, match="h5netcdf"):
+    with pytest.raises(ModuleNotFoundError, match="h5py"):
         runner.train(tiny())
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What such a machine lacks: importing it is an error there.
 LACKING = (
     *("papermill", "nbformat", "nbclient", "jupyter_book", "IPython", "ipykernel", "ipywidgets", "distributed"),
-    *("matplotlib", "seaborn", "scipy", "PIL"),
+    *("matplotlib", "seaborn", "scipy", "PIL", "h5netcdf"),
 )
 
 

@@ -39,9 +39,9 @@ fi
 if ls back/back.tgz.* >/dev/null 2>&1; then cat back/back.tgz.* | tar xzf - -C "$work" && say "going on from back/"; fi
 {
     date -u; uname -srm; nvidia-smi 2>&1 || echo "no nvidia-smi"
-    "$python" -c 'import sys, torch, numpy, xarray, h5py, h5netcdf
+    "$python" -c 'import sys, torch, numpy, xarray, h5py
 print(sys.version); print(torch.__config__.show())
-for one in (torch, numpy, xarray, h5py, h5netcdf): print(one.__name__, one.__version__)' 2>&1
+for one in (torch, numpy, xarray, h5py): print(one.__name__, one.__version__)' 2>&1
 } >"$out/environment.txt"
 
 case $leg in

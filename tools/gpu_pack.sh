@@ -19,7 +19,7 @@ left = [given for given, entry in found if not entry.is_done(queue.PATH.parent)]
 open(sys.argv[1], "w").write(json.dumps(left, indent=1))
 END
 if [ "${2:-}" != --no-wheels ]; then
-    grep -oE '^(h5netcdf|pytest|pluggy|iniconfig|packaging|pygments)==[^ ;]+' requirements.txt |
+    grep -oE '^(pytest|pluggy|iniconfig|packaging|pygments)==[^ ;]+' requirements.txt |
         "$python" -m pip download -q --no-deps --only-binary=:all: -d "$folder/.whl" -r /dev/stdin
 fi
 size=$(du -sk "$folder" | cut -f1)

@@ -238,7 +238,7 @@ def train(
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
         raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
-    import h5netcdf  # noqa: F401 (which records are written with: better missed before the training)
+    import h5py  # noqa: F401 (which records are written with: better missed before the training)
 
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)

@@ -48,12 +48,11 @@ def test_pyproject_needs_exactly_what_requirements_in_lists(direct, project):
     assert named == direct - {"aiohttp"}  # aiohttp is papermill's need, listed for the pins alone
 
 
-def test_training_needs_five_packages(project):
+def test_training_needs_four_packages(project):
     assert {canonical_name(r) for r in project["dependencies"]} == {
         "torch",
         "numpy",
         "xarray",
-        "h5netcdf",
         "h5py",
     }
 
