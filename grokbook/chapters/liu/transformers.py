@@ -71,7 +71,7 @@ def components(
     steps, model = s.transformer_steps, PairEncoder(s.transformer_p, *network)
     task, optimizer = ModularTask(s.transformer_p, "n + m", 0.8), two_groups(rate, decay, embedding)
     blocks = [f"{name}_{block}" for block in range(model.layers) for name in PairEncoder.block_names]
-    kept = sorted({0, *np.geomspace(max(1, steps // 100), steps, 15).round().astype(int).tolist()})
+    kept = sorted({0, *np.geomspace(max(1, steps // 100), steps, 7).round().astype(int).tolist()})
     runs = [Run(task, model, optimizer, steps, seed, "cross_entropy", label=FREE) for seed in range(min(s.seeds, 3))]
     keep = ("W_E", *blocks, "W_U", "b_U")
     return Experiment("liu/components", tuple(runs), Schedule(log=60), snapshots=tuple(kept), keep=keep, watch=REACHED)
