@@ -108,16 +108,13 @@ class Chapter:
 
     Args:
         name: of the folder and the notebook.
-        paper: how the paper is named, as "Gromov (2023)".
         settings: the class whose defaults are what the figures are committed with.
         sections: names of its modules, in the order of the page.
         quick: settings at the quick scale.
     """
 
-    def __init__(
-        self, name: str, paper: str, settings: type[Settings], sections: Sequence[str], quick: Mapping[str, Any]
-    ) -> None:
-        self.name, self.paper, self.settings, self.quick = name, paper, settings, dict(quick)
+    def __init__(self, name: str, settings: type[Settings], sections: Sequence[str], quick: Mapping[str, Any]) -> None:
+        self.name, self.settings, self.quick = name, settings, dict(quick)
         self._names = tuple(sections)
 
     @cached_property

@@ -12,7 +12,7 @@ import grokbook.models
 from benchmarks.workloads import WORKLOADS, our_state
 from grokbook.train import capture, engine, monitor
 from grokbook.train import state as train_state
-from grokbook.train.batches import Batches
+from grokbook.train.data import Batches
 from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.state import State
 from tests import emulated

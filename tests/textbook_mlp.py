@@ -7,7 +7,7 @@ import torch
 
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import SGD, Adam
-from grokbook.train.batches import epoch_order
+from grokbook.train.data import epoch_order
 
 
 class PlainMLP(torch.nn.Module):

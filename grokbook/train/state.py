@@ -14,10 +14,9 @@ from grokbook.lazy import Params, Tensor, torch
 from grokbook.optim import Stepper, stepper
 from grokbook.streams import HostMasks, Masks, Stream, keys
 from grokbook.train import monitor, say
-from grokbook.train.batches import Batches
 from grokbook.train.capture import HOST_MASKS, by_host, capture
 from grokbook.train.contract import optional
-from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
+from grokbook.train.data import Batch, Batches, Data, output_gradients, predictions, sample_losses
 from grokbook.train.experiment import Run
 from grokbook.train.monitor import Measured
 

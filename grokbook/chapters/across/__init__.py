@@ -22,7 +22,6 @@ class Settings(settings.Settings):
 
 CHAPTER = Chapter(
     "across",
-    "across the papers",
     Settings,
     ("decoder", "toy", "mlp", "transformer", "surrogate", "answers"),
     quick={"p": 11, "small_p": 7, "symbols": 5, "seeds": 1},

@@ -34,7 +34,6 @@ class Settings(settings.Settings):
 
 CHAPTER = Chapter(
     "gromov",
-    "Gromov (2023)",
     Settings,
     ("dynamics", "solution", "found", "data", "activations", "periodicity", "functions", "transformers"),
     quick={"p": 31, "width": 128, "train_fraction": 0.6, "seeds": 2, "gd_steps": 2000, "adamw_steps": 200,

@@ -42,7 +42,6 @@ class Settings(settings.Settings):
 
 CHAPTER = Chapter(
     "gu",
-    "Gu et al. (2025)",
     Settings,
     ("base", "holes", "coverage", "fractions", "med",
      "start", "depth", "operations", "embeddings", "proofs"),

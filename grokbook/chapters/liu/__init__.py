@@ -43,7 +43,6 @@ class Settings(settings.Settings):
 
 CHAPTER = Chapter(
     "liu",
-    "Liu et al. (2022)",
     Settings,
     ("parallelograms", "networks", "effective", "phases", "groups", "transformers", "images", "beyond"),
     quick={"p": 6, "train_size": 17, "seeds": 2, "draws": 200, "steps": 1000, "coarseness": 5, "split_seeds": 1,

@@ -36,7 +36,6 @@ class Settings(settings.Settings):
 
 CHAPTER = Chapter(
     "power",
-    "Power et al. (2022)",
     Settings,
     ("curve", "shares", "operations", "optimizers", "rows", "outliers", "flatness"),
     quick={"p": 31, "group": "S3", "d_model": 32, "layers": 1, "train_fraction": 0.7, "seeds": 1, "steps": 300},

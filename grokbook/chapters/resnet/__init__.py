@@ -36,7 +36,6 @@ class Settings(settings.Settings):
 
 CHAPTER = Chapter(
     "resnet",
-    "Gu et al. (2025)",
     Settings,
     ("counting", "network", "ablations", "surrogate"),
     quick={"symbols": 7, "size": 32, "width": 0.125, "channels": 1, "weight_decay": 1e-3, "epochs": 650, "seeds": 1},

@@ -9,7 +9,7 @@ from grokbook.chapters.power.theory import partner_share
 from grokbook.models.decoder import Decoder, sinusoids
 from grokbook.optim import WarmAdamW
 from grokbook.train import engine, monitor
-from grokbook.train.batches import epoch_order
+from grokbook.train.data import epoch_order
 from grokbook.train.experiment import Experiment, Run, Schedule
 from tests import textbook_decoder as textbook
 
