@@ -6,7 +6,7 @@ General ones are here; a chapter registers its own in its module ``measures``, w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -25,7 +25,7 @@ Numbers = dict[str, NDArray[Any]]
 class Measured:
     """M members at one step, as arrays of the host but for ``weights`` and ``gradients()``, which are where they are
     trained. What costs a pass through the network is a function, called when asked, and ``params`` are the weights,
-    brought here when they are asked for; a measure that is made of products takes arrays there, with ``tensor``.
+    each brought here when it is asked for; a measure that is made of products takes arrays there, with ``tensor``.
 
     ``weights``, ``params`` and ``gradients()`` map names to (M, ...), and ``losses(params)`` is the training loss (M,)
     that other params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
@@ -41,19 +41,38 @@ class Measured:
     answers: Callable[[], NDArray[np.int64]]
     correct: Callable[[], NDArray[np.bool_]]
     gradients: Callable[[], Params]
-    losses: Callable[[Numbers], NDArray[np.float64]]
+    losses: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]]
     outputs: Callable[[], NDArray[Any]]
     activations: Callable[[], NDArray[Any]]
     preactivations: Callable[[], NDArray[Any]]
 
     @cached_property
-    def params(self) -> Numbers:
+    def params(self) -> Brought:
         """The weights, brought here."""
-        return host(self.weights)
+        return Brought(self.weights)
 
     def tensor(self, values: NDArray[Any]) -> Tensor:
         """An array on the members' device."""
         return torch.from_numpy(values).to(next(iter(self.weights.values())).device)
+
+
+class Brought(Mapping[str, NDArray[Any]]):
+    """Tensors as arrays, each brought to the host when it is first asked for."""
+
+    def __init__(self, there: Params) -> None:
+        self.there = there
+        self.here: Numbers = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.here:
+            self.here |= host({name: self.there[name]})
+        return self.here[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.there)
+
+    def __len__(self) -> int:
+        return len(self.there)
 
 
 def host(values: Params) -> Numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -140,7 +140,7 @@ class State:
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
         return numbers | (monitor.numbers(names, self.measured(found)) if names else {})
 
-    def losses(self, params: monitor.Numbers) -> NDArray[np.float64]:
+    def losses(self, params: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """The training loss (M,) that other params would have."""
         moved = {name: torch.from_numpy(value).to(self.params[name]) for name, value in params.items()}
         losses, mask = self._evaluate(params=moved)[0], self.data.in_train.double()

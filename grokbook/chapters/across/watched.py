@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -148,7 +148,7 @@ def effective_dimension(family: Family, now: Measured) -> Array:
     return measures.effective_dimension(symbols).mean(1) if symbols.shape[-1] > 1 else _nowhere(now)
 
 
-def _norm(values: dict[str, Array]) -> Array:
+def _norm(values: Mapping[str, Array]) -> Array:
     squares = [np.square(value.reshape(len(value), -1), dtype=np.float64).sum(1) for value in values.values()]
     return np.sqrt(np.sum(squares, axis=0))
 
@@ -200,14 +200,13 @@ def local_complexity(family: Family, now: Measured) -> Array:
     draw = np.random.default_rng(0)
     inputs = now.tasks[0].table()[0]
     rows = now.tensor(inputs[draw.permutation(len(inputs))[:ROWS]])
-    params = {name: now.tensor(value) for name, value in now.params.items()}
     table = now.params["W_E"]
     size = np.sqrt(np.square(table).mean(tuple(range(1, table.ndim)), keepdims=True))
     signs = []
     for _ in range(CORNERS):
         moved = table + (RADIUS * size * draw.normal(size=table.shape[1:])).astype(table.dtype)
         with torch.no_grad():
-            inside = params | {"W_E": now.tensor(moved)}
+            inside = now.weights | {"W_E": now.tensor(moved)}
             active = now.model.activations(inside, rows.expand(len(table), *rows.shape))
         signs.append(active.cpu().numpy() > 0)
     stacked = np.stack(signs)

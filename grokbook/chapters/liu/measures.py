@@ -25,9 +25,8 @@ def map_points(embedding: NDArray[Any]) -> NDArray[np.float64]:
 
 def _decoder_map(now: Measured) -> Numbers:
     """Which answer a decoder gives to two symbols with each point of a square halfway between them."""
-    params = {name: now.tensor(value) for name, value in now.params.items()}
-    points = now.tensor(map_points(now.params["W_E"])).to(params["W_E"])
-    answers = now.model.halfway(params, points).argmax(-1)
+    points = now.tensor(map_points(now.params["W_E"])).to(now.weights["W_E"])
+    answers = now.model.halfway(now.weights, points).argmax(-1)
     return {"decoder_map": answers.cpu().numpy().reshape(-1, MAP_SIDE, MAP_SIDE)}
 
 

@@ -75,8 +75,6 @@ def spared(without: xr.Dataset, decayed: xr.Dataset) -> float:
     return float(np.median(least_t_test(without)) / np.median(t_test(decayed)))
 
 
-# ---------------------------------------------------------------------------------------------------------- claims
-
 section.claim(
     "fig1l-train",
     "Fig. 1, left",

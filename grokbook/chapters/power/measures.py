@@ -37,11 +37,11 @@ def _sharpness(now: Measured) -> Numbers:
     """(M, 2 + 2 * SUBSPACES): the training loss, Keskar's sharpness in all of space, and in each random subspace of ten
     dimensions Keskar's and the released one. In double precision: in a subspace the loss changes by parts in a million.
     """
-    names, rows = list(now.params), []
+    names, rows = list(now.weights), []
     for member, (mask, task) in enumerate(zip(now.in_train, now.tasks, strict=True)):
         inputs, labels = map(now.tensor, task.table())
-        shapes = [now.params[name].shape[1:] for name in names]
-        x = torch.cat([now.tensor(now.params[name][member]).double().ravel() for name in names])
+        shapes = [now.weights[name].shape[1:] for name in names]
+        x = torch.cat([now.weights[name][member].double().ravel() for name in names])
 
         def loss(point: Any, shapes: list[Any] = shapes, x_in: Any = inputs[mask][None], y: Any = labels[mask]) -> Any:
             parts = point.split([int(np.prod(shape)) for shape in shapes])

@@ -93,8 +93,6 @@ def over_mirrors(record: xr.Dataset) -> NDArray[np.float64]:
     return plateau(record, "test_accuracy") / [partner_share(name, p, 0.5) for name in COMMUTATIVE]
 
 
-# ---------------------------------------------------------------------------------------------------------- claims
-
 PAIRS = (("x+y", "x-y"), ("x*y", "x/y"), ("x^2+y^2", "x^2+xy+y^2+x"), ("x^2+xy+y^2", "x^2+xy+y^2+x"))
 
 
