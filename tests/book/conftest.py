@@ -55,10 +55,11 @@ def small_book(tmp_path: Path, write_book: Callable[..., Path]) -> Callable[...,
 
 # What readers may wait a minute for at quick scale, to see test accuracy rise, no test looks at.
 SHORT = {
-    "gromov": {"p": 23, "width": 64, "seeds": 1, "gd_steps": 60, "adamw_steps": 30, "widths": [8, 64], "heads": [1, 4]},
-    "gu": {"p": 31, "d_model": 32, "steps": 30, "squares": [25], "strips": [20], "offsets": [0, 20]},
-    "liu": {"steps": 40, "transformer_steps": 20, "draws": 50},
-    "resnet": {"epochs": 25, "symbols": 6},
+    "gromov": {"p": 23, "width": 64, "seeds": 1, "gd_steps": 40, "adamw_steps": 20, "widths": [8, 64], "heads": [1, 4]},
+    "gu": {"p": 31, "d_model": 32, "steps": 20, "squares": [25], "strips": [20], "offsets": [0, 20]},
+    "liu": {"steps": 24, "transformer_steps": 12, "draws": 50},
+    "power": {"steps": 100},
+    "resnet": {"epochs": 16, "symbols": 6},
 }
 
 
