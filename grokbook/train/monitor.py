@@ -89,7 +89,8 @@ def _norms(prefix: str, values: Params) -> Numbers:
 
 def _learnt(now: Measured) -> Params:
     """The weights that gradients move."""
-    return {name: value for name, value in now.weights.items() if name not in optional(now.model, "buffers")}
+    buffers = set(optional(now.model, "buffers"))
+    return {name: value for name, value in now.weights.items() if name not in buffers}
 
 
 def _total_norm(now: Measured) -> Numbers:

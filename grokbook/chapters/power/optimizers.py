@@ -49,7 +49,8 @@ def _experiment(name: str, s: Settings, labels: Sequence[str], fractions: Sequen
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "steps": 10_000, "fractions": (0.5, 0.7, 0.9)}], quick={"fractions": (0.7,), "steps": 100}
+    smaller=[{"seeds": 1, "steps": 10_000, "fractions": (0.4, 0.5, 0.7, 0.9)}],
+    quick={"fractions": (0.7,), "steps": 100},
 )
 def optimizers(s: Settings, *, fractions: Shares = SHARES) -> Experiment:
     """Fig. 2, left: the seven variants that train on minibatches, on S5; a run ends when it has generalised."""
@@ -57,7 +58,7 @@ def optimizers(s: Settings, *, fractions: Shares = SHARES) -> Experiment:
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "steps": 1_000, "fractions": (0.9,)}], quick={"fractions": (0.7,), "steps": 100}
+    smaller=[{"seeds": 1, "steps": 1_000, "fractions": (0.4, 0.7, 0.9)}], quick={"fractions": (0.7,), "steps": 100}
 )
 def full_batches(s: Settings, *, fractions: Shares = SHARES) -> Experiment:
     """The two variants that take the whole training set in each update, ten to twenty-five times the work."""

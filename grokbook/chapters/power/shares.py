@@ -24,10 +24,7 @@ NEAR = (0.25, 0.26, 0.27, 0.28, 0.29, 0.3)  # where the paper states what a per 
 
 
 @section.experiment(
-    smaller=[
-        {"fractions": (0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 3, "updates": 60_000},
-        {"fractions": (0.4, 0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 1, "updates": 30_000},
-    ],
+    smaller=[{"fractions": (0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 3, "updates": 60_000}],
     quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100},
 )
 def scarce_data(
@@ -43,7 +40,10 @@ def scarce_data(
 
 
 @section.experiment(
-    smaller=[{"fractions": (0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 1, "updates": 40_000}],
+    smaller=[
+        {"fractions": (0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 3, "updates": 40_000},
+        {"fractions": (0.45, 0.5, 0.6, 0.7, 0.8), "seeds": 1, "updates": 40_000},
+    ],
     quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100},
 )
 def weaker_decay(

@@ -105,7 +105,6 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
         "changed": sum(claim["changed"] for claim in claims),
         "networks": len(set().union(*(card.behind() for card in found))),
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
-        "missing": sum(record["size"] == "missing" for card in found for record in card.records),
         "records": sum(len(card.records) for card in found),
     }
     for card in (*found, None):
@@ -119,6 +118,8 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
                 counted[f"{before}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
     told |= {name: number(value) for name, value in counted.items()}
+    bare = [f"{card.chapter}/{one['name']}" for card in found for one in card.records if one["size"] == "missing"]
+    told["missing"] = ", ".join(bare) or "none"
     for name, text in told.items():
         glue(name, text)
     for card in found:
