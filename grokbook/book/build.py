@@ -240,6 +240,7 @@ def _follow(futures: Mapping[Future[Any], str], lines: Iterable[str]) -> None:
             print(f"  {futures[one]}: executed in {words.seconds(seconds)}", flush=True)
 
 
+STARTS = 3  # of a kernel, whose ports another program may take between their choice and their use
 # A kernel writes its own log, and tornado's of how it ends, to the terminal.
 QUIET = "__import__('logging').getLogger('tornado').setLevel('CRITICAL')"
 
@@ -251,26 +252,29 @@ def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tupl
     from papermill.exceptions import PapermillExecutionError
 
     started = time.monotonic()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            papermill.execute_notebook(
-                path,
-                path,
-                parameters={name: list(one) if isinstance(one, tuple) else one for name, one in values.items()},
-                kernel_name="python3",  # whatever name an editor saved in the file
-                cwd=root,
-                progress_bar=False,
-                start_timeout=300,  # a busy machine is slow, not wrong
-                extra_arguments=["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={QUIET}"],
-            )
-    except PapermillExecutionError as error:
-        cell, traceback = error.cell_index + 1, "\n".join(error.traceback)
-        if not sys.stderr.isatty():
-            traceback = COLOURS.sub("", traceback)
-        raise BuildError(f"{traceback}\n{path.name}, cell {cell} failed: {error.ename}: {error.evalue}") from None
-    except DeadKernelError:
-        raise BuildError(f"{path.name}: its kernel died; most often the machine had no memory left") from None
+    for left in reversed(range(STARTS)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                papermill.execute_notebook(
+                    path,
+                    path,
+                    parameters={name: list(one) if isinstance(one, tuple) else one for name, one in values.items()},
+                    kernel_name="python3",  # whatever name an editor saved in the file
+                    cwd=root,
+                    progress_bar=False,
+                    start_timeout=300,  # a busy machine is slow, not wrong
+                    extra_arguments=["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={QUIET}"],
+                )
+            break
+        except PapermillExecutionError as error:
+            cell, traceback = error.cell_index + 1, "\n".join(error.traceback)
+            if not sys.stderr.isatty():
+                traceback = COLOURS.sub("", traceback)
+            raise BuildError(f"{traceback}\n{path.name}, cell {cell} failed: {error.ename}: {error.evalue}") from None
+        except RuntimeError as error:
+            if not left or isinstance(error, DeadKernelError):
+                raise BuildError(f"{path.name}: its kernel died; most often the machine had no memory left") from None
     executed = notebooks.read(path)
     notebooks.write(notebooks.canonical(executed), path)
     told = [

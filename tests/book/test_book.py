@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import papermill
 import pytest
 
 from grokbook import __main__ as command_line
@@ -132,6 +133,21 @@ def test_a_kernel_that_dies_is_told_in_one_line(small_book):
     root = small_book("import os; os._exit(1)")
     with pytest.raises(BuildError, match=r"^small\.ipynb: its kernel died"):
         book.make_book(Settings(root=root))
+
+
+def test_a_kernel_whose_ports_were_taken_is_started_again(small_book, monkeypatch):
+    root, real, tried = small_book("p + 1"), papermill.execute_notebook, []
+
+    def execute(*arguments, **options):
+        tried.append(arguments)
+        if len(tried) < 3:
+            raise RuntimeError("Kernel died before replying to kernel_info")
+        real(*arguments, **options)
+
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    path = root / "book" / "small.ipynb"
+    book._execute_notebook(path, {"p": 3}, root)
+    assert [output["data"]["text/plain"] for _, output in notebooks.outputs(notebooks.read(path))] == ["4"]
 
 
 def test_a_chapters_process_that_is_killed_is_told_in_one_line(small_book):
