@@ -169,7 +169,7 @@ def diagrams() -> Iterator[dict[str, Any]]:
         experiment = planning.experiments()[name]
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
-            ours = runner.train(experiment, device="cpu", out=Path(folder))
+            ours = runner.train(experiment, device="cpu", out=Path(folder), anew=True)
             minutes = (time.perf_counter() - began) / 60
         stored = records.find(experiment, records.stored_path(experiment))
         now, then = (phase_of(one.reached_train_accuracy, one.reached_test_accuracy) for one in (ours, stored))

@@ -88,6 +88,7 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
         workers=arguments.workers,
         block=arguments.block,
         scheduler=arguments.scheduler,
+        anew=arguments.fresh,
     )
     print(f"{experiment.name}: {record.sizes['run']} runs trained, {record.attrs['wall_seconds']:.0f} core seconds")
     watched = dict(experiment.watch.thresholds) if experiment.watch else {}

@@ -11,8 +11,8 @@ import xarray as xr
 
 from grokbook import chapters, settings
 from grokbook.chapters.gromov import CHAPTER, Settings
-from grokbook.page import NotTrained, size_of
-from grokbook.train import records
+from grokbook.page import NotTrained, petaflop, size_of
+from grokbook.train import planning, records
 
 HOME = Settings()
 
@@ -97,3 +97,9 @@ def test_at_other_settings_what_costs_too_much_is_not_trained_and_the_page_names
         page["learning_curves"]
     assert missing.value.command.startswith("budget=")
     assert page.judge("fig1a")[1].outcome == "not tested" and "budget=" in page.judge("fig1a")[1].note
+
+
+def test_a_budget_is_spent_on_networks_that_no_record_has():
+    wanted = CHAPTER.experiments["learning_curves"]
+    one, six = (petaflop(wanted(HOME, seeds=seeds)) for seeds in (1, 6))
+    assert one == 0 and six == pytest.approx(1e-15 * planning.work(wanted(HOME, seeds=6)) / 6)

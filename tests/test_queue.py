@@ -90,6 +90,12 @@ def test_an_estimate_follows_what_the_chapter_took_here(tmp_path):
     assert Queue([one, other], tmp_path, "cpu").minutes(other, "cpu") == pytest.approx(corrected)
 
 
+def test_an_estimate_leaves_out_what_another_record_has(tmp_path):
+    runner.train(experiment(seeds=2), device="cpu", out=tmp_path)
+    more = entry(seeds=3)
+    assert Queue([more], tmp_path, "cpu").minutes(more, "cpu") == pytest.approx(more.minutes("cpu") / 3)
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path, monkeypatch, once_training, forked):
     monkeypatch.setattr(runner, "wait", lambda futures, timeout: wait(futures, timeout / 20))  # heeds a signal sooner

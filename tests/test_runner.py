@@ -18,7 +18,7 @@ from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
 from grokbook.train import progress as train_progress
-from grokbook.train import records, runner, workers
+from grokbook.train import records, runner, verify, workers
 from grokbook.train.experiment import Experiment, Run, Schedule, Stop, Watch
 from grokbook.train.workers import TrainingFailed
 from tests.forked import context, told
@@ -497,3 +497,26 @@ def test_weights_that_memory_does_not_hold_are_refused_before_they_are_made():
     runner.check_memory(tiny(), 1, 2**30)
     with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 members side by side need"):
         runner.train(tiny(width=10**10), workers=1)
+
+
+def test_runs_of_other_records_are_taken_over_and_only_the_others_trained(monkeypatch, tmp_path):
+    whole, seeds, train_shard = runner.train(tiny()), [], runner.train_shard
+
+    def train(shard, *where):
+        seeds.extend(run.seed for run in shard.runs)
+        train_shard(shard, *where)
+
+    monkeypatch.setattr(runner, "train_shard", train)
+    more = runner.train(tiny(seeds=5), workers=1)
+    assert seeds == [3, 4] and more.attrs["taken"] == 3 and more.seed.values.tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(more.train_loss[:3], whole.train_loss)
+    assert verify.verify(tiny(seeds=5), workers=1).passed and seeds == [3, 4, 0, 1, 2, 3, 4], "nothing is taken there"
+    seeds.clear()
+    fewer = runner.train(tiny().select([2, 0]), out=tmp_path / "out")
+    assert not seeds and fewer.seed.values.tolist() == [2, 0] and not (tmp_path / "out/.parts").exists()
+    np.testing.assert_array_equal(fewer.train_loss, whole.train_loss[[2, 0]])
+    runner.train(tiny(seeds=4, steps=9), workers=1)
+    assert seeds == [0, 1, 2, 3], "with other steps it is another run"
+    seeds.clear()
+    runner.train(tiny(seeds=4), workers=1, anew=True)
+    assert seeds == [0, 1, 2, 3]

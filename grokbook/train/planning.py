@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -33,9 +34,9 @@ class Machine:
         return max(work(shard) / self.rate, max(run.steps for run in shard.runs) * self.step_seconds)
 
 
-def work(experiment: Experiment) -> float:
-    """Floating point operations of all its runs, if none leaves early; evaluations left out."""
-    return float(sum(run.steps * flops(run) for run in experiment.runs))
+def work(experiment: Experiment, held: Container[int] = ()) -> float:
+    """Floating point operations of its runs, but for those at some places, if none leaves early; no evaluations."""
+    return float(sum(run.steps * flops(run) for i, run in enumerate(experiment.runs) if i not in held))
 
 
 def flops(run: Run) -> int:

@@ -94,6 +94,7 @@ class Queue:
 
     def __init__(self, found: Sequence[Entry], out: Path, device: str) -> None:
         self.out, self.device = out, device
+        self.left: dict[str, float] = {}  # of an experiment's work, what other records do not have; by hash
         self.took: dict[str, tuple[float, float]] = {}  # minutes that a chapter's records took here, and were to take
         for one in found:
             made = records.heading(records.stored_path(one.experiment, out)) if _is_in(out, one.experiment) else {}
@@ -109,9 +110,12 @@ class Queue:
         )
 
     def minutes(self, entry: Entry, device: str) -> float:
-        """The estimate for an entry, corrected by what its chapter's others took here."""
+        """The estimate for what other records do not have of an entry, corrected by what its chapter's took here."""
         took, estimated = self.took.get(entry.chapter, (1.0, 1.0)) if device == self.device else (1.0, 1.0)
-        return entry.minutes(device) * took / estimated
+        if entry.experiment.hash not in self.left:
+            held = records.held(entry.experiment, self.out)
+            self.left[entry.experiment.hash] = planning.work(entry.experiment, held) / planning.work(entry.experiment)
+        return entry.minutes(device) * self.left[entry.experiment.hash] * took / estimated
 
     def rows(self) -> list[tuple[str, ...]]:
         """A table for people."""

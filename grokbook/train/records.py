@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,8 @@ def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[
     provenance["started_at"] = min(part.attrs["started_at"] for part in parts)
     provenance["resumed_at"] = "; ".join(sorted({part.attrs["resumed_at"] for part in parts}))
     variables = {str(name): (variable.dims, variable.values) for name, variable in data.data_vars.items()}
-    return assemble(experiment, data.step.values, variables, provenance)
+    made = ", ".join(sorted({part.attrs["commit"] for part in parts}))
+    return assemble(experiment, data.step.values, variables, provenance).assign_attrs(commit=made)
 
 
 def bare(record: xr.Dataset) -> xr.Dataset:
@@ -322,6 +324,30 @@ def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
         apart = difference(json.loads(json.dumps(experiment.recipe)), json.loads(attributes["recipe"]))
         raise LookupError(apart or "nothing: the recipes agree")
     return attributes
+
+
+def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Dataset]:
+    """The runs of an experiment that other records have, by position, each as a record of one run.
+
+    Records of fewer seeds, of a stand-in or at other parameters, committed, cached or in ``out``, whose recipe differs
+    in the list of runs alone. Its own record is none of them.
+    """
+    wanted, found = json.loads(json.dumps(experiment.recipe)), dict[int, xr.Dataset]()
+    scales = [replace(experiment, scale=scale) for scale in ("full", "reduced")]
+    paths = [stored_path(one, folder) for folder in (None, out) for one in scales]
+    for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("[!p]*.nc"))]):  # no parts
+        with contextlib.suppress(OSError, DamagedRecord):
+            there = json.loads(heading(path)["recipe"])
+            places = {i: there["runs"].index(run) for i, run in enumerate(wanted["runs"]) if run in there["runs"]}
+            apart = there == wanted or {**there, "runs": []} != {**wanted, "runs": []}
+            if apart or places.keys() <= found.keys():
+                continue
+            record = load(path)
+            record.attrs["wall_seconds"] /= record.sizes["run"]
+            for i, place in places.items():
+                row = record.isel(run=[place])
+                found[i] = row.isel(step=np.flatnonzero(np.isfinite(row.train_loss.values[0])))
+    return found
 
 
 def find(experiment: Experiment, path: Path) -> xr.Dataset:

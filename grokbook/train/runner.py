@@ -88,7 +88,7 @@ def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
     if not session.current().fresh and (record := known(experiment)) is not None:
         return record
     began = time.monotonic()
-    record = train(experiment, device=device)
+    record = train(experiment, device=device, anew=session.current().fresh)
     _log(experiment, "trained", began)
     return record
 
@@ -214,11 +214,12 @@ def train(
     block: int | None = None,
     executor: Executor | None = None,
     scheduler: str | None = None,
+    anew: bool = False,
 ) -> xr.Dataset:
     """Train what of an experiment is not trained yet, and save its record.
 
     Every shard (a stack of members of one shape) writes its own part; a part that is there already is not trained
-    again, so the same command continues after a kill.
+    again, so the same command continues after a kill. Nor are runs that another record has (see ``records.held``).
 
     Args:
         experiment: what to train.
@@ -229,6 +230,7 @@ def train(
         block: members per stack; None asks ``plan``.
         executor: any ``concurrent.futures`` executor to run shards instead of local processes.
         scheduler: address of a Dask scheduler whose workers run the shards; None asks the session.
+        anew: take nothing from other records.
 
     Raises:
         TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept. Or nothing
@@ -246,42 +248,63 @@ def train(
     with locked as another_did, contextlib.ExitStack() as stack:
         if another_did and _is_there(experiment, path):
             return records.load(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        asked, scheduler = "", scheduler or session.current().scheduler
-        try:
-            if scheduler and executor is None:
-                executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
-                # This machine may have no GPU, or be another kind of machine altogether.
-                device, chosen, here = executor.submit(plan, experiment, device, workers).result()
-            else:
-                device, chosen, here = plan(experiment, device, workers)
-        except ValueError as error:
-            raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
-        places = list(experiment.shards(block or chosen))
-        _say_what_is_left(experiment, places, folder)
-        if executor is None:
-            small = workers is None and device == "cpu" and cost_of(experiment) < WORTH_A_PROCESS
-            count = 1 if small else min(workers or here, len(places))
-            # Chapters of one build are executed side by side.
-            if (count > 1 or device == "cuda") and (turn := session.current().turn):
-                stack.enter_context(alone(Path(turn), "trains with all cores, or on the GPU"))
-            # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
-            # And a process of its own is what can be replaced when a GPU is lost to it.
-            own = count > 1 or experiment.precision == "fast" or device == "cuda"
-            gpus = here if device == "cuda" else None
-            executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
-        places = _train(experiment, places, folder, device, executor)
-        shards = [experiment.select(place) for place in places]
-        parts = [records.find(shard, part_of(shard, folder)) for shard in shards]
-        record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)))
+        held = {} if anew else records.held(experiment, out)
+        if held:
+            say(f"{experiment.name}: {len(held)} of its {len(experiment.runs)} runs are in other records")
+        parts, places = list(held.values()), [[i] for i in held]
+        if left := [i for i in range(len(experiment.runs)) if i not in held]:
+            folder.mkdir(parents=True, exist_ok=True)
+            wanted = experiment.select(left)
+            trained = _stacks(wanted, folder, stack, device, workers, block, executor, scheduler)
+            shards = [wanted.select(place) for place in trained]
+            parts += [records.find(shard, part_of(shard, folder)) for shard in shards]
+            places += [[left[i] for i in place] for place in trained]
+        record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
         records.patiently(lambda: records.save(record, path))
-        for shard in shards:
+        for shard in shards if left else ():
             for leftover in folder.glob(f"part-{shard.hash}*"):
                 leftover.unlink()
-    if out:
+    if out and left:
         with contextlib.suppress(OSError):  # not empty: another training is under way there
             os.removedirs(folder)
     return records.load(path)
+
+
+def _stacks(
+    experiment: Experiment,
+    folder: Path,
+    stack: contextlib.ExitStack,
+    device: str | None,
+    workers: int | None,
+    block: int | None,
+    executor: Executor | None,
+    scheduler: str | None,
+) -> list[list[int]]:
+    """Have all stacks of an experiment trained, whoever does it; the places of their members (see ``train``)."""
+    asked, scheduler = "", scheduler or session.current().scheduler
+    try:
+        if scheduler and executor is None:
+            executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
+            # This machine may have no GPU, or be another kind of machine altogether.
+            device, chosen, here = executor.submit(plan, experiment, device, workers).result()
+        else:
+            device, chosen, here = plan(experiment, device, workers)
+    except ValueError as error:
+        raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
+    places = list(experiment.shards(block or chosen))
+    _say_what_is_left(experiment, places, folder)
+    if executor is None:
+        small = workers is None and device == "cpu" and cost_of(experiment) < WORTH_A_PROCESS
+        count = 1 if small else min(workers or here, len(places))
+        # Chapters of one build are executed side by side.
+        if (count > 1 or device == "cuda") and (turn := session.current().turn):
+            stack.enter_context(alone(Path(turn), "trains with all cores, or on the GPU"))
+        # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
+        # And a process of its own is what can be replaced when a GPU is lost to it.
+        own = count > 1 or experiment.precision == "fast" or device == "cuda"
+        gpus = here if device == "cuda" else None
+        executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
+    return _train(experiment, places, folder, device, executor)
 
 
 def _train(
