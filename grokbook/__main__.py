@@ -90,7 +90,10 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
         scheduler=arguments.scheduler,
         anew=arguments.fresh,
     )
-    print(f"{experiment.name}: {record.sizes['run']} runs trained, {record.attrs['wall_seconds']:.0f} core seconds")
+    new = record.sizes["run"] - record.attrs.get("taken", 0)
+    print(
+        f"{experiment.name}: {new} runs trained; all of the record took {record.attrs['wall_seconds']:.0f} core seconds"
+    )
     watched = dict(experiment.watch.thresholds) if experiment.watch else {}
     for split in ("train", "test"):
         curve = f"{split}_accuracy"
