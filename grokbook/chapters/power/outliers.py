@@ -24,16 +24,17 @@ COUNTS = (0, 10, 100, 1000, 2000, 3000)
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "steps": 10_000, "correct": (0.5, 0.6, 0.7), "counts": (0, 1000, 3000)}],
+    smaller=[{"seeds": 1, "steps": 10_000, "correct": (0.5, 0.6, 0.7, 0.9), "counts": (0, 1000, 3000)}],
     quick={"correct": (0.7,), "counts": (0, 3), "steps": 100},
 )
 def outliers(s: Settings, *, correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79), counts: Counts = COUNTS) -> Experiment:
-    """Fig. 6: products of S5 from a share of correct answers and so many wrong ones; all runs have the same length."""
+    """Fig. 6: products of S5 from a share of correct answers and so many wrong ones, where the table holds both."""
     rows = len(of("x.y", s.p, s.group, 0.5).table()[1])
     runs = (
         run(s, "x.y", share + count / rows, ADAMW, s.steps, seed, f"{count:,} wrong", outliers=count or None)
         for count in counts
         for share in correct
+        if share + count / rows < 1
         for seed in range(s.seeds)
     )
     return Experiment("power/outliers", tuple(runs), GRID, ("true_train_accuracy",))
