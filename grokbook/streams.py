@@ -13,9 +13,9 @@ from math import prod, tau
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.lazy import Generator, Tensor, torch
+from grokbook.lazy import Tensor, torch
 
-PURPOSES = {"dropout": 3, "update_noise": 4, "weight_noise": 5}  # 1 is the order of an epoch, 2 the host's masks
+PURPOSES = {"dropout": 3, "update_noise": 4, "weight_noise": 5}  # 1 is the order of an epoch
 GOLDEN = 0x9E3779B97F4A7C15 - 2**64
 CHUNK = 2**15  # counters that a core's cache holds while they are mixed
 
@@ -60,29 +60,6 @@ class Stream:
         radius = first.add_(2**22 + 0.5).div_(2**23).log_().mul_(-2).sqrt_()
         angle = second * (tau / 2**32)
         return torch.cat([radius * angle.cos(), radius * angle.sin()], 1)[:, : prod(shape)].unflatten(1, shape)
-
-
-class HostMasks:
-    """Masks from generators of the host, one a member: those of the records that were made before ``Stream`` was."""
-
-    def __init__(self, seeds: Sequence[int], step: int, device: torch.device) -> None:
-        drawn = [np.random.SeedSequence([seed, 2, step]).generate_state(1, np.uint64)[0] for seed in seeds]
-        self.generators: list[Generator] = [torch.Generator().manual_seed(int(one) >> 1) for one in drawn]
-        self.device = device
-
-    def kept(self, shape: Sequence[int], probability: float) -> Tensor:
-        """(M, *shape): whether a number is kept where each is dropped with a probability."""
-        masks = [torch.rand(tuple(shape), generator=one) >= probability for one in self.generators]
-        return torch.stack(masks).to(self.device)
-
-
-Masks = Stream | HostMasks  # what dropout asks for; a call after another gives other masks
-
-
-def check_masks(masks: str | None) -> None:
-    """Refuse another way to draw masks than the two."""
-    if masks not in (None, "counted"):
-        raise ValueError(f"masks = {masks!r}: None, which the host draws, or 'counted'")
 
 
 def _mixed(z: Tensor) -> Tensor:

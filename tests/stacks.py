@@ -55,12 +55,12 @@ T, ADD = ModularTask(11, "n + m", 0.6), AdditionTask(6, 12, 5)
 ADAMW = AdamW(0.01, 1.0, (0.9, 0.98))
 GROUPED = AdamW(0.01, groups=(Group("W_E", 0.02, 0.0),))
 POWER = WarmAdamW(0.01, 0.7, decay_to_start=True, update_noise=0.1, weight_noise=0.02)
-HINGE = TwoLayerMLP(11, 24, "standard", "relu", dropout=0.2, masks="counted")
+HINGE = TwoLayerMLP(11, 24, "standard", "relu", dropout=0.2)
 # name -> task, model, optimizer, loss, batch size
 STACKS = {
     "quadratic MLP": (T, TwoLayerMLP(11, 24, "standard"), SGD(0.5), "mse", None),
     "quadratic MLP, momentum and decay": (T, TwoLayerMLP(11, 24, "standard"), SGD(0.2, 0.9, 0.01), "mse", None),
-    "MLP, dropout by counter": (T, HINGE, Adam(0.01, 0.1), "cross_entropy", 16),
+    "MLP, dropout": (T, HINGE, Adam(0.01, 0.1), "cross_entropy", 16),
     "MLP, batch norm": (T, TwoLayerMLP(11, 24, "standard", batch_norm=True), ADAMW, "mse", None),
     "pair transformer": (T, PairTransformer(11, 16, heads=2), ADAMW, "cross_entropy", None),
     "pair transformer, two layers": (T, PairTransformer(11, 16, layers=2, heads=2), ADAMW, "cross_entropy", 20),
@@ -69,7 +69,7 @@ STACKS = {
     "decoder, all variants": (T, Decoder(11, 16, dropout=0.1), POWER, "cross_entropy", 20),
     "transformer": (T, Transformer(11, 16, 2), ADAMW, "cross_entropy", None),
     "attention": (T, AttentionOnly(11, 16, 2, 2), Adam(0.01), "cross_entropy", None),
-    "encoder": (T, PairEncoder(11, 16, 2, 8, 0.1, masks="counted"), ADAMW, "cross_entropy", 20),
+    "encoder": (T, PairEncoder(11, 16, 2, 8, 0.1), ADAMW, "cross_entropy", 20),
     "toy": (ADD, AdditionDecoder(6, hidden=(7, 9), outputs=5), GROUPED, "mse", None),
     "toy, minibatches": (ADD, AdditionDecoder(6, hidden=(7, 9), outputs=5), GROUPED, "mse", 5),
     "toy of a group": (GroupTask("S3", 20, 4), ProductDecoder(6, 3, (7, 9), 4), GROUPED, "mse", None),

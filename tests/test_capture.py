@@ -16,7 +16,7 @@ from grokbook.train.data import Batches
 from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.state import State
 from tests import emulated
-from tests.stacks import HINGE, STACKS, runs_of
+from tests.stacks import STACKS, runs_of
 
 each_stack = pytest.mark.parametrize("name", STACKS)
 
@@ -107,13 +107,6 @@ def test_parameters_leave_the_device_only_for_measures_that_ask_for_them(monkeyp
     assert np.isfinite(numbers["total_norm"]).all() and not set(left) & set(state.params)
     assert state.measured().params["W_E"].shape == state.params["W_E"].shape
     assert set(left) & set(state.params) == {"W_E"}
-
-
-def test_a_model_whose_dropout_the_host_draws_is_said_to_be_slow_on_a_device(capsys):
-    by_host = dataclasses.replace(runs_of("MLP, dropout by counter")[0], model=dataclasses.replace(HINGE, masks=None))
-    for device, lines in (("cpu", 0), ("meta", 1)):
-        State.start([by_host], torch.device(device), torch.float32)
-        assert capsys.readouterr().err.count("the host draws dropout's masks") == lines
 
 
 def test_what_the_host_has_a_part_in_is_found():

@@ -18,8 +18,7 @@ from tests.textbook_mlp import batch_rows, plain_optimizer, plain_training
 
 TASK, MODEL = ModularTask(11, "n + m", 0.6), TwoLayerMLP(11, 24, "standard")
 SMOOTH = TwoLayerMLP(11, 24, "standard", "gelu")  # no hand-derived gradient
-HOST = TwoLayerMLP(11, 24, "standard", dropout=0.2)
-COUNTED = dataclasses.replace(HOST, masks="counted")
+DROPPED = TwoLayerMLP(11, 24, "standard", dropout=0.2)
 CPU = torch.device("cpu"), torch.float32
 OPTIMIZERS = [
     SGD(0.5),
@@ -223,7 +222,7 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("model", [MODEL, HOST, COUNTED], ids=["plain", "dropout", "dropout by counter"])
+@pytest.mark.parametrize("model", [MODEL, DROPPED], ids=["plain", "dropout"])
 @pytest.mark.parametrize("batch_size, last_batch", [(None, None), (16, "short")])
 def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monkeypatch, model, batch_size, last_batch):
     monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
@@ -453,22 +452,18 @@ def test_a_member_that_leaves_has_the_step_captured_again_and_a_resumed_training
         assert torch.equal(value, again.state.params[name])
 
 
-@pytest.mark.parametrize("model, wanted", [(MODEL, True), (COUNTED, True), (HOST, False)])
-def test_a_step_is_captured_on_a_gpu_unless_the_host_draws_its_dropout(model, wanted):
-    state = engine.Training.start(experiment(members(SGD(0.1), model=model)), *CPU).state
+def test_a_step_is_captured_on_a_gpu_alone():
+    state = engine.Training.start(experiment(members(SGD(0.1))), *CPU).state
     assert not train_state.wants_graph(state)
     state.data = SimpleNamespace(labels=SimpleNamespace(is_cuda=True))
-    assert train_state.wants_graph(state) == wanted
+    assert train_state.wants_graph(state)
 
 
-def test_masks_by_counter_are_a_members_own_wherever_it_stands_and_asked_for_in_the_recipe():
-    run, other = (members(AdamW(0.01), model=COUNTED, seeds=(seed,))[0] for seed in (3, 4))
+def test_masks_of_dropout_are_a_members_own_wherever_it_stands_and_said_in_the_recipe():
+    run, other = (members(AdamW(0.01), model=DROPPED, seeds=(seed,))[0] for seed in (3, 4))
     torch.testing.assert_close(final_weights([other, run])["W_in"][1], final_weights([run])["W_in"][0])
-    by_host = dataclasses.replace(run, model=HOST)
-    assert not torch.equal(final_weights([by_host])["W_in"], final_weights([run])["W_in"])
-    assert "masks" not in experiment([by_host]).recipe["runs"][0]["model"]
-    with pytest.raises(ValueError, match="masks = 'device'"):
-        dataclasses.replace(HOST, masks="device")
+    assert experiment([run]).recipe["runs"][0]["model"]["masks"] == "counted"
+    assert "masks" not in experiment(members(AdamW(0.01))).recipe["runs"][0]["model"]
 
 
 def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_is(monkeypatch):

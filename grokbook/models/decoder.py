@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
-from grokbook.streams import Masks
+from grokbook.streams import Stream
 
 # What the four positions depend on, before the first block and after it: on nothing, x, y, or both.
 BEFORE, AFTER = ("x", "", "y", ""), ("x", "x", "xy", "xy")
@@ -89,7 +89,7 @@ class Decoder:
             params |= {f"gain_{norm}": torch.ones(layers, d), f"shift_{norm}": torch.zeros(layers, d)}
         return {**params, "W_U": uniform(d, self.p)}
 
-    def __call__(self, params: Params, inputs: Tensor, noise: Masks | None = None) -> Tensor:
+    def __call__(self, params: Params, inputs: Tensor, noise: Stream | None = None) -> Tensor:
         """Outputs (M, B, p) at "=", for pairs `inputs` (M, B, 2); ``noise`` switches dropout on."""
         return self._forward(params, inputs, noise)[0] @ params["W_U"]
 
@@ -97,7 +97,7 @@ class Decoder:
         """The hidden units of the last MLP at "=" after their ReLU, (M, B, 4 d); of two blocks or more."""
         return self._forward(params, inputs, None)[1]
 
-    def _forward(self, params: Params, inputs: Tensor, noise: Masks | None) -> tuple[Tensor, Tensor]:
+    def _forward(self, params: Params, inputs: Tensor, noise: Stream | None) -> tuple[Tensor, Tensor]:
         """What stands at "=" after the last block, (M, B, d), and its hidden units (M, B, 4 d) in all but the first."""
         look_up, drop = LookUp(inputs, self.p), noise if self.dropout else None
         W_E = params["W_E"]
@@ -125,7 +125,7 @@ class Decoder:
         W: Params,
         followed: range | tuple[int, ...],
         look_up: LookUp,
-        drop: Masks | None,
+        drop: Stream | None,
     ) -> list[Tensor]:
         """The positions in `followed` after a block, from all four before it; `known` says what those depend on."""
         d = self.d_model
@@ -169,7 +169,7 @@ class Decoder:
         stream = self._dropped(spread(stream), spread(hidden @ W["W_out"]), W, drop)
         return list(stream.chunk(len(levels), 1))
 
-    def _dropped(self, stream: Tensor, added: Tensor, W: Params, drop: Masks) -> Tensor:
+    def _dropped(self, stream: Tensor, added: Tensor, W: Params, drop: Stream) -> Tensor:
         """The residual stream after a block, (M, rows, d), from what it was before the MLP and what that gave."""
         share = self.dropout or 0.0
         return _norm(stream + added * drop.kept(added.shape[1:], share) / (1 - share), W["gain_2"], W["shift_2"])

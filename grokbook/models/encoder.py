@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
-from grokbook.streams import Masks, check_masks
+from grokbook.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,6 @@ class PairEncoder:
         layers: blocks.
         hidden: units of a block's ReLU layer.
         dropout: probability, in training, at attention weights, hidden units and whatever is added.
-        masks: ``"counted"`` draws dropout's masks from a stream that is the same on every device; None, as the records
-            that are older than it, from the host, which a GPU has to wait for.
     """
 
     p: int
@@ -37,7 +35,7 @@ class PairEncoder:
     layers: int = 2
     hidden: int = 128
     dropout: float = 0.0
-    masks: str | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
+    masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # earlier ones were others
     version: ClassVar[int] = 1
     block_names: ClassVar[tuple[str, ...]] = (
         *("W_QKV", "b_QKV", "W_O", "b_O", "W_in", "b_in", "W_out", "b_out"),
@@ -51,7 +49,8 @@ class PairEncoder:
                 raise ValueError(f"{name} = {getattr(self, name)}: a whole number of at least 1 is needed")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
-        check_masks(self.masks)
+        if self.dropout:
+            object.__setattr__(self, "masks", "counted")
 
     @property
     def floats_per_sample(self) -> int:
@@ -80,7 +79,7 @@ class PairEncoder:
         params["W_U"], params["b_U"] = linear(self.p, 2 * d)
         return params
 
-    def __call__(self, params: Params, inputs: Tensor, noise: Masks | None = None) -> Tensor:
+    def __call__(self, params: Params, inputs: Tensor, noise: Stream | None = None) -> Tensor:
         """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise`` switches dropout on."""
         M, B = inputs.shape[:2]
         drop = _Dropout(self.dropout, noise if self.dropout else None)
@@ -140,7 +139,7 @@ class _Dropout:
     """Each number is dropped with a probability, and the others scaled up."""
 
     probability: float
-    noise: Masks | None
+    noise: Stream | None
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.noise is None:

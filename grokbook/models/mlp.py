@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from grokbook.lazy import Generator, Tensor, torch
-from grokbook.streams import Masks, check_masks
+from grokbook.streams import Stream
 
 # name -> (factor on the output, standard deviation at initialisation), each a function of (p, width)
 SCALINGS: dict[str, Callable[[int, int], tuple[float, float]]] = {
@@ -40,8 +40,6 @@ class TwoLayerMLP:
             was evidently made; ``"standard"`` has c = 1 and a small initial variance.
         activation: phi, ``"quadratic"`` in eq. 4.
         dropout: probability that a hidden activation is dropped in a training step.
-        masks: ``"counted"`` draws dropout's masks from a stream that is the same on every device; None, as the records
-            that are older than it, from the host, which a GPU has to wait for.
         batch_norm: normalise each preactivation over the samples at hand (no learnt scale or shift). In full-batch
             training those are the training set; in evaluation the whole table.
 
@@ -55,7 +53,7 @@ class TwoLayerMLP:
     activation: str = "quadratic"
     dropout: float = 0.0
     batch_norm: bool = False
-    masks: str | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
+    masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # earlier ones were others
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_in": ("hidden", "input"), "W_out": ("output", "hidden")}
 
@@ -68,7 +66,8 @@ class TwoLayerMLP:
             raise ValueError(f"activation = {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
-        check_masks(self.masks)
+        if self.dropout:
+            object.__setattr__(self, "masks", "counted")
 
     @property
     def factor(self) -> float:
@@ -106,7 +105,7 @@ class TwoLayerMLP:
             h = (h - h.mean(1, keepdim=True)) / (h.var(1, keepdim=True, unbiased=False) + 1e-5).sqrt()
         return ACTIVATIONS[self.activation](h)
 
-    def __call__(self, params: dict[str, Tensor], inputs: Tensor, noise: Masks | None = None) -> Tensor:
+    def __call__(self, params: dict[str, Tensor], inputs: Tensor, noise: Stream | None = None) -> Tensor:
         """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise`` switches dropout on."""
         z = self.activations(params, inputs)
         if self.dropout and noise is not None:

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from grokbook.lazy import Tensor, torch
 from grokbook.train import say
-from grokbook.train.contract import optional
 
 WARM_UP = 3  # steps that CUDA asks for ahead of a capture
-HOST_MASKS = (
-    "the host draws dropout's masks for this recipe, which is slow on a GPU; masks='counted' makes another recipe"
-)
-
-
-def by_host(model: Any) -> bool:
-    """Whether the host draws dropout's masks for this model in each step, so that a step cannot be captured."""
-    return bool(optional(model, "dropout")) and optional(model, "masks") is None
 
 
 def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:

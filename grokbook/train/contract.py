@@ -64,8 +64,8 @@ class Model(Protocol):
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, classes), as in evaluation.
 
-        In a training step a model with ``dropout`` is also given ``noise``, the masks to drop by
-        (``grokbook.streams.Masks``), and one with ``buffers`` is given ``training=True``: it then moves them, in place.
+        In a training step a model with ``dropout`` is also given ``noise`` (``grokbook.streams.Stream``), which masks
+        are drawn from, and one with ``buffers`` is given ``training=True``: it then moves them, in place.
         """
 
     # Optional.
@@ -76,7 +76,6 @@ class Model(Protocol):
     # stand in for the others in evaluation, the table is evaluated whole.
     batch_norm: bool = False
     dropout: float | None = 0.0
-    masks: str | None = "counted"  # None: dropout's masks are drawn on the host, as in the first records
     floats_per_sample: int = 1024  # between the layers; decides how many members and rows go side by side
     side_by_side: int = 1  # members that a core is quicker with than with fewer, even where they leave its cache
     flops_per_sample: int | None = None  # of a training step; for models of which one is too long to count by taking it

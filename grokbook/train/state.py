@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from grokbook.lazy import Params, Tensor, torch
 from grokbook.optim import Stepper, stepper
-from grokbook.streams import HostMasks, Masks, Stream, keys
-from grokbook.train import monitor, say
-from grokbook.train.capture import HOST_MASKS, by_host, capture
+from grokbook.streams import Stream, keys
+from grokbook.train import monitor
+from grokbook.train.capture import capture
 from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Batches, Data, output_gradients, predictions, sample_losses
 from grokbook.train.experiment import Run
@@ -36,7 +36,7 @@ class State:
     batches: Batches | None = None
     mask_keys: Tensor | None = None  # (M, 1) of the stream that dropout's masks are from
     count: Tensor | None = None  # number of the update, on the device
-    eager: bool = False  # whether steps are known not to be captured
+    eager: bool = False  # whether a step could not be captured
     replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
 
     @property
@@ -56,11 +56,7 @@ class State:
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
         buffers = {name: params.pop(name) for name in optional(runs[0].model, "buffers")}
         optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
-        state = cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
-        state.eager = by_host(runs[0].model)
-        if state.eager and device.type != "cpu":
-            say(HOST_MASKS)
-        return state
+        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
 
     def batch(self) -> Batch:
         """What the next step is taken on."""
@@ -97,15 +93,13 @@ class State:
         gradients = torch.autograd.grad(losses.sum(), list(learnt.values()))
         return dict(zip(learnt, gradients, strict=True))
 
-    def _noise(self, count: int | Tensor) -> dict[str, Masks]:
+    def _noise(self, count: int | Tensor) -> dict[str, Stream]:
         """What switches a model's dropout on: masks from seed and step alone, so that a resumed run goes on."""
-        seeds, device = [run.seed for run in self.runs], self.data.labels.device
         if not optional(self.runs[0].model, "dropout"):
             return {}
-        if by_host(self.runs[0].model):
-            return {"noise": HostMasks(seeds, self.step, device)}
         if self.mask_keys is None:
-            self.mask_keys = torch.from_numpy(keys(seeds, "dropout")).to(device)
+            seeds = [run.seed for run in self.runs]
+            self.mask_keys = torch.from_numpy(keys(seeds, "dropout")).to(self.data.labels.device)
         return {"noise": Stream(self.mask_keys, count)}
 
     def update(self) -> None:
