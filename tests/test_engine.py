@@ -420,7 +420,8 @@ def test_a_graph_reads_the_same_memory_at_every_step(monkeypatch):
     state = engine.Training.start(experiment(run), *CPU).state
 
     def memory():
-        return [state.params["W_in"], state.optimizer.slots["mean"]["W_in"], state.batches.taken[16][0], state.count]
+        mean, (rows, _) = state.optimizer.slots["mean"], state.data.batches.taken[16]
+        return [state.params["W_in"], mean["W_in"], rows, state.count]
 
     state.update()
     seen = memory()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -36,15 +35,10 @@ class Task(Protocol):
     # Fields that change which rows are trained on, or what their labels are, and not the inputs: runs that differ in no
     # other train as one stack.
     split_fields: ClassVar[tuple[str, ...]] = ("train_fraction",)
-
-    def train_labels(self, seed: int) -> NDArray[np.int64] | None:
-        """Labels (rows,) to train on where they are not the table's; only those of training rows count."""
-        return None
-
-    def targets(self, seed: int) -> NDArray[np.float64] | None:
-        """What the outputs are to be for each label, (labels, outputs); None is one-hot."""
-        return None
-
+    # From a seed: labels (rows,) to train on where they are not the table's; only those of training rows count.
+    train_labels: Callable[[int], NDArray[np.int64] | None] = staticmethod(lambda seed: None)
+    # From a seed: what the outputs are to be for each label, (labels, outputs); None is one-hot.
+    targets: Callable[[int], NDArray[np.float64] | None] = staticmethod(lambda seed: None)
     # From rows of the table (M, B, ...) to what the model is given, where that is too large to keep: pictures from the
     # symbols on them, numbers from bytes. Made for the samples of a step and for blocks of rows in evaluation.
     compose: Callable[[Tensor], Tensor] | None = None
@@ -98,7 +92,4 @@ class Model(Protocol):
 
 def optional(thing: Any, name: str) -> Any:
     """An optional part of a task or model: its own, or the default of the protocol that names it."""
-    if hasattr(thing, name):
-        return getattr(thing, name)
-    default = getattr(Model if hasattr(Model, name) else Task, name)
-    return MethodType(default, thing) if isinstance(default, FunctionType) else default
+    return getattr(thing, name, getattr(Model if hasattr(Model, name) else Task, name))

@@ -33,8 +33,8 @@ class Data:
     answers: Tensor  #: (M, rows) the labels of each member's table
     labels: Tensor  #: (M, rows), in training rows what the member is trained on, elsewhere the table's
     in_train: Tensor  #: (M, rows)
-    trained: list[NDArray[np.int64]]  #: rows that each member trains on, ascending; on the host, which draws batches
     targets: Tensor | None  #: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors
+    batches: Batches
     whole: Batch | None = None  #: the training sets, where each step takes them whole; None with minibatches
 
     @classmethod
@@ -53,23 +53,21 @@ class Data:
         noisy = [optional(run.task, "train_labels")(run.seed) for run in runs]
         labels = [y if z is None else np.where(mask, z, y) for y, z, mask in zip(answers, noisy, masks, strict=True)]
         of_labels: list[Any] = [optional(run.task, "targets")(run.seed) for run in runs]
+        trained = [np.flatnonzero(mask) for mask in masks]
 
-        def on_device(array: NDArray[Any]) -> Tensor:
-            found = torch.tensor(array, device=device)  # a copy: tables are kept and shared
+        def on_device(arrays: Any) -> Tensor:
+            found = torch.tensor(np.asarray(arrays), device=device)  # a copy: tables are kept and shared
             return found.to(dtype) if found.is_floating_point() else found
 
-        targets = None if of_labels[0] is None else on_device(np.stack(of_labels))
-        trained = [np.flatnonzero(mask) for mask in masks]
-        given = on_device(np.stack(labels))
-        true = given if all(one is None for one in noisy) else on_device(np.stack(answers))
-        own = true, given, on_device(np.stack(masks)), trained, targets
-        data = cls(runs[0].task, dtype, on_device(table), *own)
+        given = on_device(labels)
+        true = given if all(one is None for one in noisy) else on_device(answers)
+        targets = None if of_labels[0] is None else on_device(of_labels)
+        batches = Batches(runs, trained, device, dtype)
+        data = cls(runs[0].task, dtype, on_device(table), true, given, on_device(masks), targets, batches)
         if runs[0].batch_size is None:
-            rows = np.zeros((len(runs), max(map(len, trained))), np.int64)
-            weights = np.zeros(rows.shape)
-            for member, chosen in enumerate(trained):
-                rows[member, : len(chosen)], weights[member, : len(chosen)] = chosen, 1 / len(chosen)
-            data.whole = data.batch(on_device(rows), on_device(weights))
+            rows = [torch.from_numpy(one) for one in trained]
+            weights = [torch.full((len(one),), 1 / len(one), dtype=dtype) for one in trained]
+            data.whole = data.batch(*(torch.nn.utils.rnn.pad_sequence(one, True).to(device) for one in (rows, weights)))
         return data
 
     def given(self, rows: Tensor) -> Tensor:
@@ -79,8 +77,8 @@ class Data:
 
     def batch(self, rows: Tensor, weights: Tensor) -> Batch:
         """Some rows of the table, (M, B) each with its weight."""
-        inputs, labels = self.given(self.table[rows]), self.labels.gather(1, rows)
-        return Batch(inputs, labels, weights, self.wanted(labels))
+        labels = self.labels.gather(1, rows)
+        return Batch(self.given(self.table[rows]), labels, weights, self.wanted(labels))
 
     def wanted(self, labels: Tensor) -> Tensor | None:
         """What the outputs of samples with ``labels`` (M, B) are to be, (M, B, outputs); None is one-hot vectors."""
@@ -96,63 +94,60 @@ class Data:
 
 
 class Batches:
-    """Minibatches of M members, whose training sets may differ in size: each is at its own epoch.
+    """Minibatches of M ``runs`` whose training sets, ``trained``, may differ in size: each is at its own epoch.
 
     The batches of the stack's longest epoch are drawn ahead at once. A batch that is shorter than the widest of its
     step is filled up with rows of weight zero; nothing is filled up where all training sets are equally large.
-
-    Args:
-        runs: the members, of one ``batch_size`` and ``last_batch``.
-        data: theirs.
     """
 
-    def __init__(self, runs: Sequence[Run], data: Data) -> None:
-        self.runs, self.data = runs, data
+    def __init__(
+        self, runs: Sequence[Run], trained: list[NDArray[np.int64]], device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.runs, self.trained, self.device, self.dtype = runs, trained, device, dtype
         self.widths = [_widths(run) for run in runs]
-        self.begin = self.step = self.width = -1
+        self.begin = self.step = -1
         self.drawn: list[tuple[Tensor, Tensor]] = []
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}  # by width: always the same memory, for a graph reads it
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
         """Rows of the table and their weights in a member's mean, each (M, widest batch)."""
+        ahead = max(map(len, self.widths))
+        if step // ahead * ahead != self.begin:
+            self.begin = step // ahead * ahead
+            self._draw(ahead)
+        rows, weights = self.drawn[step - self.begin]
+        if rows.shape[1] not in self.taken:
+            self.taken[rows.shape[1]] = rows.clone(), weights.clone()
+        taken = self.taken[rows.shape[1]]
         if step != self.step:
-            ahead = max(map(len, self.widths))
-            if step // ahead * ahead != self.begin:
-                self.begin = step // ahead * ahead
-                self._draw(ahead)
-            drawn, self.step = self.drawn[step - self.begin], step
-            self.width = drawn[0].shape[1]
-            if self.width not in self.taken:
-                self.taken[self.width] = drawn[0].clone(), drawn[1].clone()
-            for place, value in zip(self.taken[self.width], drawn, strict=True):
-                place.copy_(value)
-        return self.taken[self.width]
+            taken[0].copy_(rows)
+            taken[1].copy_(weights)
+            self.step = step
+        return taken
 
     def _draw(self, ahead: int) -> None:
         """The next ``ahead`` batches of everyone."""
-        widest = self.runs[0].batch_size or 0
+        widest, steps = self.runs[0].batch_size or 0, np.arange(self.begin, self.begin + ahead)
         rows = np.zeros((ahead, len(self.runs), widest), np.int64)
         weights = np.zeros(rows.shape)
-        end = self.begin + ahead
         for member, (run, widths) in enumerate(zip(self.runs, self.widths, strict=True)):
             batches, used = len(widths), widths.sum()
             share = np.where(np.arange(widest) < widths[:, None], 1 / widths[:, None], 0)
-            for epoch in range(self.begin // batches, -(-end // batches)):
-                order = np.zeros(batches * widest, np.int64)
-                order[:used] = self.data.trained[member][epoch_order(run, epoch)[:used]]
-                first, last = max(epoch * batches, self.begin), min((epoch + 1) * batches, end)
-                here, there = (slice(first - at, last - at) for at in (self.begin, epoch * batches))
-                rows[here, member] = order.reshape(batches, widest)[there]
-                weights[here, member] = share[there]
-        labels, dtype = self.data.labels, self.data.dtype
-        chosen, shares = torch.from_numpy(rows).to(labels.device), torch.from_numpy(weights).to(labels.device, dtype)
+            epochs = range(steps[0] // batches, steps[-1] // batches + 1)
+            orders = np.zeros((len(epochs), batches * widest), np.int64)
+            orders[:, :used] = [self.trained[member][epoch_order(run, epoch)[:used]] for epoch in epochs]
+            rows[:, member] = orders.reshape(-1, widest)[steps - epochs.start * batches]
+            weights[:, member] = share[steps % batches]
+        chosen = torch.from_numpy(rows).to(self.device)
+        shares = torch.from_numpy(weights).to(self.device, self.dtype)
         width = (weights > 0).any(1).sum(-1).tolist()
         self.drawn = [(chosen[at, :, :wide], shares[at, :, :wide]) for at, wide in enumerate(width)]
 
 
 def _widths(run: Run) -> NDArray[np.int64]:
     """How many samples each batch of an epoch has."""
-    count, size = run.task.train_size, run.batch_size or 1
+    count = run.task.train_size
+    size = run.batch_size or count
     return np.array([size] * (count // size) + [count % size] * (count % size > 0 and run.last_batch == "short"))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -23,33 +23,24 @@ Numbers = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Measured:
-    """M members at one step, as arrays of the host but for ``weights`` and ``gradients()``, which are where they are
-    trained. What costs a pass through the network is a function, called when asked, and ``params`` are the weights,
-    each brought here when it is asked for; a measure that is made of products takes arrays there, with ``tensor``.
+    """M members at one step. What costs a pass through the network is a function, called when asked.
 
-    ``weights``, ``params`` and ``gradients()`` map names to (M, ...), and ``losses(params)`` is the training loss (M,)
-    that other params have. Over all rows of the table, ``outputs()`` is (M, rows, classes), ``activations()`` and
-    ``preactivations()`` are (M, rows, hidden), ``answers()`` (M, rows) the labels that members give, and ``correct()``
-    whether they are the table's, whatever a row was labelled in training. ``in_train`` (M, rows) are the rows trained
-    on, ``tasks`` (M,) theirs, which share inputs, and ``model`` that of the first member.
+    Arrays are the host's; ``weights`` and ``gradients()`` are where members are trained, for a measure that is made of
+    products, which takes arrays there with ``tensor``.
     """
 
-    weights: Params
-    in_train: NDArray[np.bool_]
-    tasks: Sequence[Any]
-    model: Any
-    answers: Callable[[], NDArray[np.int64]]
-    correct: Callable[[], NDArray[np.bool_]]
-    gradients: Callable[[], Params]
-    losses: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]]
-    outputs: Callable[[], NDArray[Any]]
-    activations: Callable[[], NDArray[Any]]
+    weights: Params  #: name -> (M, ...)
+    params: Mapping[str, NDArray[Any]]  #: the weights, each brought here when it is asked for
+    in_train: NDArray[np.bool_]  #: (M, rows) the rows trained on
+    tasks: Sequence[Any]  #: (M,) which share inputs
+    model: Any  #: that of the first member
+    answers: Callable[[], NDArray[np.int64]]  #: (M, rows) the labels that members give
+    correct: Callable[[], NDArray[np.bool_]]  #: (M, rows) whether they are the table's, whatever a row was trained as
+    gradients: Callable[[], Params]  #: name -> (M, ...)
+    losses: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]]  #: (M,) in training, that other params have
+    outputs: Callable[[], NDArray[Any]]  #: (M, rows, classes)
+    activations: Callable[[], NDArray[Any]]  #: (M, rows, hidden), and likewise
     preactivations: Callable[[], NDArray[Any]]
-
-    @cached_property
-    def params(self) -> Brought:
-        """The weights, brought here."""
-        return Brought(self.weights)
 
     def tensor(self, values: NDArray[Any]) -> Tensor:
         """An array on the members' device."""
@@ -61,12 +52,10 @@ class Brought(Mapping[str, NDArray[Any]]):
 
     def __init__(self, there: Params) -> None:
         self.there = there
-        self.here: Numbers = {}
+        self.bring = cache(lambda name: host({name: there[name]})[name])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self.here:
-            self.here |= host({name: self.there[name]})
-        return self.here[name]
+        return self.bring(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.there)
@@ -81,30 +70,27 @@ def host(values: Params) -> Numbers:
 
 
 def _norms(prefix: str, values: Params) -> Numbers:
-    found = {
-        name: value.detach().reshape(len(value), -1).double().square().sum(1).sqrt() for name, value in values.items()
-    }
-    return host({f"{prefix}_{name}": norm for name, norm in found.items()})
+    found = {}
+    for name, value in values.items():
+        found[f"{prefix}_{name}"] = value.reshape(len(value), -1).double().square().sum(1).sqrt()
+    return host(found)
 
 
-def _learnt(now: Measured) -> Params:
-    """The weights that gradients move."""
-    buffers = set(optional(now.model, "buffers"))
-    return {name: value for name, value in now.weights.items() if name not in buffers}
+def _weight_norms(now: Measured) -> Numbers:
+    """Of the weights that gradients move."""
+    buffers = optional(now.model, "buffers")
+    return _norms("weight_norm", {name: value for name, value in now.weights.items() if name not in buffers})
 
 
 def _total_norm(now: Measured) -> Numbers:
-    norms = _norms("weight_norm", _learnt(now)).values()
-    return {"total_norm": np.sqrt(sum(np.square(norm) for norm in norms))}
+    return {"total_norm": np.sqrt(sum(np.square(norm) for norm in _weight_norms(now).values()))}
 
 
-Measure = Callable[[Measured], Numbers]
-
-MEASURES: dict[str, Measure] = {}  # name in an experiment -> the numbers it logs, each (M,)
+MEASURES: dict[str, Callable[[Measured], Numbers]] = {}  # name in an experiment -> the numbers it logs, each (M,)
 VERSIONS: dict[str, int] = {}  # of those that came to mean other numbers than at first
 
 
-def register(version: int = 1, **functions: Measure) -> None:
+def register(version: int = 1, **functions: Callable[[Measured], Numbers]) -> None:
     """Make measures known by their names; a version above 1 is part of the recipes that ask for them."""
     MEASURES.update(functions)
     VERSIONS.update(dict.fromkeys(functions, version) if version > 1 else {})
@@ -127,11 +113,7 @@ def of_chapter(experiment: str) -> None:
 
 
 def numbers(names: Iterable[str], now: Measured) -> Numbers:
-    """What the named measures give.
-
-    Raises:
-        ValueError: one that neither the book nor the experiment's chapter has.
-    """
+    """What the named measures give; a ValueError for one that neither the book nor the experiment's chapter has."""
     found: Numbers = {}
     for name in names:
         if name not in MEASURES:
@@ -142,11 +124,7 @@ def numbers(names: Iterable[str], now: Measured) -> Numbers:
 
 
 def kept(name: str, now: Measured) -> NDArray[Any]:
-    """The array called ``name`` in ``Experiment.keep``, (M, ...).
-
-    Raises:
-        ValueError: there is no such one.
-    """
+    """The array called ``name`` in ``Experiment.keep``, (M, ...); a ValueError if there is none."""
     if name in MEASURES:
         (values,) = MEASURES[name](now).values()
         return values
@@ -162,7 +140,7 @@ def kept(name: str, now: Measured) -> NDArray[Any]:
 
 
 register(
-    weight_norm=lambda now: _norms("weight_norm", _learnt(now)),
+    weight_norm=_weight_norms,
     gradient_norm=lambda now: _norms("gradient_norm", now.gradients()),
     total_norm=_total_norm,
 )

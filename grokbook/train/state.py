@@ -16,7 +16,7 @@ from grokbook.streams import Stream, keys
 from grokbook.train import monitor
 from grokbook.train.capture import capture
 from grokbook.train.contract import optional
-from grokbook.train.data import Batch, Batches, Data, output_gradients, predictions, sample_losses
+from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
 from grokbook.train.experiment import Run
 from grokbook.train.monitor import Measured
 
@@ -32,9 +32,8 @@ class State:
     step: int
     optimizer: Stepper
     data: Data = field(repr=False)
-    buffers: Params = field(default_factory=dict, repr=False)  # params that the optimizer never sees
-    batches: Batches | None = None
-    mask_keys: Tensor | None = None  # (M, 1) of the stream that dropout's masks are from
+    buffers: Params = field(repr=False)  # params that the optimizer never sees
+    mask_keys: Tensor = field(repr=False)  # (M, 1) of the stream that dropout's masks are from
     count: Tensor | None = None  # number of the update, on the device
     eager: bool = False  # whether a step could not be captured
     replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
@@ -42,7 +41,7 @@ class State:
     @property
     def params(self) -> Params:
         """The stacked parameters, name -> (M, ...), buffers among them."""
-        return {**self.optimizer.params, **self.buffers} if self.buffers else self.optimizer.params
+        return {**self.optimizer.params, **self.buffers}
 
     @classmethod
     def start(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> State:
@@ -55,17 +54,14 @@ class State:
             torch.set_default_dtype(before)
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
         buffers = {name: params.pop(name) for name in optional(runs[0].model, "buffers")}
-        optimizer = stepper([run.optimizer for run in runs], params, [run.seed for run in runs])
-        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers)
+        seeds = [run.seed for run in runs]
+        optimizer = stepper([run.optimizer for run in runs], params, seeds)
+        masks = torch.from_numpy(keys(seeds, "dropout")).to(device)
+        return cls(list(runs), list(range(len(runs))), 0, optimizer, Data.of(runs, device, dtype), buffers, masks)
 
     def batch(self) -> Batch:
         """What the next step is taken on."""
-        return self.data.whole or self.data.batch(*self._drawn())
-
-    def _drawn(self) -> tuple[Tensor, Tensor]:
-        """Rows and weights of the next step's minibatches, where the step reads them."""
-        self.batches = self.batches or Batches(self.runs, self.data)
-        return self.batches.at(self.step)
+        return self.data.whole or self.data.batch(*self.data.batches.at(self.step))
 
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch; nothing changes."""
@@ -86,25 +82,18 @@ class State:
             of_loss = partial(output_gradients, labels=labels, weights=weights, loss=run.loss, wanted=wanted)
             return by_hand(learnt, inputs, of_loss)
         learnt = {name: value.detach().requires_grad_() for name, value in learnt.items()}
-        training: dict[str, Any] = {"training": True} if self.buffers else {}
-        outputs = run.model({**learnt, **self.buffers}, inputs, **training, **self._noise(count))
+        options: dict[str, Any] = {"training": True} if self.buffers else {}
+        if optional(run.model, "dropout"):  # masks from seed and step alone, so that a resumed run goes on
+            options["noise"] = Stream(self.mask_keys, count)
+        outputs = run.model({**learnt, **self.buffers}, inputs, **options)
         losses = (sample_losses(outputs, labels, run.loss, wanted) * weights).sum(-1)  # (M,)
         # Members share nothing, so the gradient of the sum is each member's own.
         gradients = torch.autograd.grad(losses.sum(), list(learnt.values()))
         return dict(zip(learnt, gradients, strict=True))
 
-    def _noise(self, count: int | Tensor) -> dict[str, Stream]:
-        """What switches a model's dropout on: masks from seed and step alone, so that a resumed run goes on."""
-        if not optional(self.runs[0].model, "dropout"):
-            return {}
-        if self.mask_keys is None:
-            seeds = [run.seed for run in self.runs]
-            self.mask_keys = torch.from_numpy(keys(seeds, "dropout")).to(self.data.labels.device)
-        return {"noise": Stream(self.mask_keys, count)}
-
     def update(self) -> None:
         """One optimizer step; on a GPU as a captured graph, one launch where there were hundreds."""
-        size = self._drawn()[0].shape[1] if self.runs[0].batch_size else 0
+        size = 0 if self.data.whole else self.data.batches.at(self.step)[0].shape[1]
         if size not in self.replays:
             self.replays[size] = self._advance
             if wants_graph(self):
@@ -166,6 +155,7 @@ class State:
         found = cache(lambda: self._evaluate(losses=False)[1] if answers is None else answers)
         return Measured(
             weights=self.params,
+            params=monitor.Brought(self.params),
             in_train=self.data.in_train.cpu().numpy(),
             tasks=[run.task for run in self.runs],
             model=self.runs[0].model,
@@ -193,9 +183,10 @@ class State:
         self.members = [self.members[i] for i in positions]
         self.optimizer.keep(positions)
         self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
+        self.mask_keys = self.mask_keys[list(positions)]
         if self.runs:
             self.data = Data.of(self.runs, self.data.table.device, self.data.dtype)
-        self.batches, self.count, self.mask_keys, self.replays = None, None, None, {}
+        self.count, self.replays = None, {}
 
 
 def wants_graph(state: State) -> bool:
