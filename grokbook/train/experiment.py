@@ -25,29 +25,19 @@ LOSSES = ("mse", "cross_entropy")
 
 @dataclass(frozen=True)
 class Run:
-    """The complete recipe of one member.
+    """The complete recipe of one member."""
 
-    Args:
-        task: what to learn, a ``contract.Task``; its split is drawn from ``seed``.
-        model: sizes of the network, a ``contract.Model``; its initial weights are drawn from ``seed``.
-        optimizer: ``SGD``, ``Adam`` or ``AdamW`` of ``grokbook.optim``.
-        steps: optimizer steps.
-        seed: drives split, initial weights, minibatch order and dropout.
-        loss: ``"mse"``, the mean over samples and outputs against one-hot targets, or ``"cross_entropy"``, in nats.
-        batch_size: samples a step; None is the full training set.
-        label: what figures call this condition; not part of the recipe.
-        last_batch: what becomes of the samples that do not fill an epoch's last batch: None leaves them out,
-            ``"short"`` makes them a batch, whose mean is over as many as it has.
-    """
-
-    task: Any
-    model: Any
-    optimizer: Optimizer
-    steps: int
-    seed: int
+    task: Any  #: what to learn, a ``contract.Task``; its split is drawn from ``seed``
+    model: Any  #: sizes of the network, a ``contract.Model``; its initial weights are drawn from ``seed``
+    optimizer: Optimizer  #: of ``grokbook.optim``
+    steps: int  #: of the optimizer
+    seed: int  #: drives split, initial weights, minibatch order and dropout
+    #: ``"mse"``, the mean over samples and outputs against one-hot targets, or ``"cross_entropy"``, in nats.
     loss: str = "mse"
-    batch_size: int | None = None
-    label: str = field(default="", metadata={"recipe": False})
+    batch_size: int | None = None  #: samples a step; None is the full training set
+    label: str = field(default="", metadata={"recipe": False})  #: what figures call this condition
+    #: What becomes of the samples that do not fill an epoch's last batch: None leaves them out, ``"short"`` makes them a
+    #: batch, whose mean is over as many as it has.
     last_batch: str | None = field(default=None, metadata={"recipe": "where set"})
 
     def __post_init__(self) -> None:
@@ -97,47 +87,33 @@ class Watch:
     """When curves first reach their thresholds, on a finer grid than the schedule's; the record does not grow with it.
 
     The record holds ``reached_<measure>`` (run), the first step of the grid at which it was so, missing if never.
-
-    Args:
-        thresholds: (measure, threshold) each: a loss's or accuracy's name, or one of ``Experiment.measures``.
-        every: the grid, in optimizer steps.
-        leave: a member leaves once it has reached all of them.
     """
 
+    #: (measure, threshold) each: a loss's or accuracy's name, or one of ``Experiment.measures``.
     thresholds: tuple[tuple[str, float], ...]
-    every: int = 10
-    leave: bool = True
+    every: int = 10  #: the grid, in optimizer steps
+    leave: bool = True  #: whether a member leaves once it has reached all of them
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A named list of runs, with what to measure and when.
+    """A named list of runs, with what to measure and when."""
 
-    Args:
-        name: ``"chapter/experiment"``, also the path of its record below ``results/``.
-        runs: the members.
-        schedule: when losses, accuracies and ``measures`` are taken.
-        measures: names of measures, general ones or the chapter's (see ``monitor``), besides losses and accuracies.
-        stop: when a member may leave early.
-        snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
-        keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
-            ``"activation[i]"`` or ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the
-            table), or a measure.
-        watch: which thresholds are watched between measurements.
-        precision: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and
-            to bfloat16 on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.
-        scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one; not part of the recipe.
-    """
-
-    name: str = field(metadata={"recipe": False})
+    name: str = field(metadata={"recipe": False})  #: ``"chapter/experiment"``, also its record's path in ``results/``
     runs: tuple[Run, ...]
-    schedule: Schedule = Schedule()
-    measures: tuple[str, ...] = ()
-    stop: Stop | None = None
-    snapshots: tuple[int, ...] = ()
+    schedule: Schedule = Schedule()  #: when losses, accuracies and ``measures`` are taken
+    measures: tuple[str, ...] = ()  #: besides losses and accuracies, by name: general ones or the chapter's
+    stop: Stop | None = None  #: when a member may leave early
+    snapshots: tuple[int, ...] = ()  #: steps at which ``keep`` is taken; -1 is the step at which the run ends
+    #: What a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table), ``"activation[i]"`` or
+    #: ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the table), or a measure.
     keep: tuple[str, ...] = ()
+    #: Which thresholds are watched between measurements.
     watch: Watch | None = field(default=None, metadata={"recipe": "where set"})
+    #: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and to bfloat16
+    #: on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.
     precision: str | None = field(default=None, metadata={"recipe": "where set"})
+    #: ``"full"``, or ``"reduced"`` where it stands in for a larger one.
     scale: str = field(default="full", metadata={"recipe": False})
 
     def __post_init__(self) -> None:
@@ -149,9 +125,9 @@ class Experiment:
     @property
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain JSON data."""
+        recipe = {"engine": ENGINE_VERSION, **describe(self)}
         raised = monitor.versions(self.name, (*self.measures, *self.keep))
-        versions = {"measure_versions": raised} if raised else {}
-        return {"engine": ENGINE_VERSION, **describe(self), **versions}
+        return {**recipe, "measure_versions": raised} if raised else recipe
 
     @property
     def hash(self) -> str:
@@ -237,8 +213,7 @@ def coordinates(runs: Sequence[Run]) -> dict[str, list[Any]]:
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
         missing = "" if any(isinstance(value, str) for value in values) else float("nan")
-        values = [missing if value is None else value for value in values]
-        columns[name] = [int(value) if isinstance(value, bool) else value for value in values]
+        columns[name] = [missing if value is None else value for value in values]
     return columns
 
 
@@ -254,5 +229,5 @@ def _flat(run: Run) -> dict[str, Any]:
                 for group in value:
                     row[f"{group.prefix}_lr"], row[f"{group.prefix}_weight_decay"] = group.lr, group.weight_decay
             elif f.metadata.get("recipe", True) and isinstance(value, (int, float, str)):
-                row[f.name] = value
+                row[f.name] = int(value) if isinstance(value, bool) else value
     return row
