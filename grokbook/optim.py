@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
@@ -52,26 +53,20 @@ class Adam:
 
 @dataclass(frozen=True)
 class AdamW(Adam):
-    """Adam with decoupled weight decay, as ``torch.optim.AdamW``, and the variants of Power et al. (2022), A.1.2.
-
-    Args:
-        decay_to_start: weights decay towards what they were at the start instead of towards zero.
-        update_noise: standard deviation of normal noise on each entry of the update, before the learning rate.
-        weight_noise: standard deviation of normal noise on each weight wherever a gradient is taken.
-    """
+    """Adam with decoupled weight decay, as ``torch.optim.AdamW``, and the variants of Power et al. (2022), A.1.2."""
 
     weight_decay: float = 0.01
+    #: Whether weights decay towards what they were at the start instead of towards zero.
     decay_to_start: bool | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
+    #: Standard deviation of normal noise on each entry of the update, before the learning rate.
     update_noise: float | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
+    #: Standard deviation of normal noise on each weight wherever a gradient is taken.
     weight_noise: float | None = field(default=None, kw_only=True, metadata={"recipe": "where set"})
 
 
 @dataclass(frozen=True)
 class WarmAdamW(AdamW):
-    """AdamW whose learning rate starts at zero: update t, from 0, has the share min(t / warmup, 1) of it.
-
-    The first update changes no weight, as with ``LambdaLR(optimizer, lambda t: min(t / warmup, 1))``.
-    """
+    """AdamW whose learning rate starts at zero: update t, from 0, has min(t / warmup, 1) of it, as by ``LambdaLR``."""
 
     warmup: int = 10
 
@@ -130,9 +125,8 @@ class Stepper:
         self.tables |= {slot: torch.zeros_like(self.tables["params"]) for slot in averages}
         if "decay_to_start" in self.does:
             self.tables["start"] = self.tables["params"].clone()
-        self.keys = {
-            name: torch.from_numpy(keys(seeds, name)).to(like.device) for name in VARIANTS[1:] if name in self.does
-        }
+        noisy = [name for name in VARIANTS[1:] if name in self.does]
+        self.keys = {name: torch.from_numpy(keys(seeds, name)).to(like.device) for name in noisy}
         self._settle()
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
@@ -147,13 +141,11 @@ class Stepper:
         noise = Stream(self.keys["weight_noise"], count).normal(table.shape[1:], table)
         return self.views(noise.mul_(self.settings["weight_noise"]).add_(table))
 
-    def keep(self, members: Sequence[int]) -> None:
+    def keep(self, members: list[int]) -> None:
         """Go on with these members only, by position in the stack; the others' numbers are dropped."""
-        index = list(members)
-        self.recipes = [self.recipes[i] for i in index]
-        for tables in (self.tables, self.keys):
-            for name, table in tables.items():
-                tables[name] = table[index]
+        self.recipes = [self.recipes[i] for i in members]
+        self.tables = {name: table[members] for name, table in self.tables.items()}
+        self.keys = {name: key[members] for name, key in self.keys.items()}
         self._settle()
 
     @property
@@ -208,7 +200,7 @@ class _SGD(Stepper):
 
 class _Adam(Stepper):
     def _settle(self) -> None:
-        """And what shares all settings, over members: the settings, places, values and running averages.
+        """And, for the fused kernel, what shares all settings: these, places, values and averages, over members.
 
         Making a view, or a call, costs more than updating a small parameter: views are made once, and calls are few.
         """
@@ -217,8 +209,7 @@ class _Adam(Stepper):
         for member, of_params in enumerate(self.own):
             for name, own in of_params.items():
                 alike[tuple(own.values())].append((member, name))
-        tables = [self.views(self.tables[table]) for table in AVERAGED]
-        views = [{name: value.unbind() for name, value in table.items()} for table in tables]
+        views = [{name: value.unbind() for name, value in self.views(self.tables[slot]).items()} for slot in AVERAGED]
         self._parts: list[tuple[Any, ...]] = [
             (dict(zip(SETTINGS, own, strict=True)), places, *([one[name][i] for i, name in places] for one in views))
             for own, places in alike.items()
@@ -250,25 +241,16 @@ class _Adam(Stepper):
         Parameters one by one: at the end of each the kernel rounds otherwise, and records hold what came of that.
         """
         fused = torch._fused_adamw_ if isinstance(self.recipes[0], AdamW) else torch._fused_adam_
+        update = partial(fused, amsgrad=False, maximize=False)
         # The fused kernel reads memory in order and is silently wrong for a transposed gradient.
         by_member = {name: gradient.contiguous().unbind() for name, gradient in gradients.items()}
         step = torch.tensor(float(count))
         for own, places, value, mean, square in self._parts:
-            fused(
-                value,
-                [by_member[name][member] for member, name in places],
-                mean,
-                square,
-                [],
-                [step] * len(places),
-                lr=own["lr"] * (min((count - 1) / own["warmup"], 1.0) if own["warmup"] else 1.0),
-                beta1=own["beta1"],
-                beta2=own["beta2"],
-                weight_decay=0.0 if "decay_to_start" in self.does else own["weight_decay"],
-                eps=own["eps"],
-                amsgrad=False,
-                maximize=False,
-            )
+            found = [by_member[name][member] for member, name in places]
+            lr = own["lr"] * (min((count - 1) / own["warmup"], 1.0) if own["warmup"] else 1.0)
+            decay = 0.0 if "decay_to_start" in self.does else own["weight_decay"]
+            others = {name: own[name] for name in ("beta1", "beta2", "eps")}
+            update(value, found, mean, square, [], [step] * len(places), lr=lr, weight_decay=decay, **others)
 
     def _step_broadcast(self, gradient: Tensor, count: Tensor) -> None:
         """The formula written out for all members at once, without a word from the host."""

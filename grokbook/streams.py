@@ -27,11 +27,9 @@ def keys(seeds: Sequence[int], purpose: str) -> NDArray[np.int64]:
 
 
 class Stream:
-    """The numbers of M members at one step; every call takes the next places of it.
+    """The numbers of M members, whose ``keys`` are (M, 1), at one step; every call takes the next places of it.
 
-    Args:
-        keys: (M, 1), see ``keys``.
-        count: the step; a tensor on the device where the step is captured as a graph.
+    The step, ``count``, is a tensor on the device where it is captured as a graph.
     """
 
     def __init__(self, keys: Tensor, count: int | Tensor) -> None:

@@ -24,12 +24,10 @@ def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], 
     before = [table.clone() for table in tables]
     try:
         return graph_of(step)
-    except torch.OutOfMemoryError:
-        raise
     except RuntimeError as error:
-        if lost(error):
+        if isinstance(error, torch.OutOfMemoryError) or lost(error):
             raise
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        why = (str(error) or type(error).__name__).splitlines()[0]
         say(f"a step cannot be captured as a graph ({why}); training goes on step by step, several times slower")
         return step
     finally:
@@ -50,8 +48,7 @@ def graph_of(step: Callable[[], None]) -> Callable[[], None]:
             step()
     finally:
         torch.cuda.set_stream(here)  # which a capture that fails does not do
-    replay: Callable[[], None] = graph.replay
-    return replay
+    return graph.replay
 
 
 def lost(error: BaseException) -> bool:

@@ -73,8 +73,6 @@ class Training:
         everyone, self.evaluated = self.training(), step
         if step in experiment.snapshots:
             self._keep(step, everyone)
-        if step not in self.columns and watch is None:
-            return {}
         done = np.full(len(state.members), step == experiment.runs[0].steps)
         if step in self.columns:
             numbers = state.measure(experiment.measures)
@@ -82,6 +80,8 @@ class Training:
         elif watch:
             more = not {name for name, _ in watch.thresholds} <= {"train_accuracy", "test_accuracy"}
             numbers = state.measure(experiment.measures if more else (), losses=more)
+        else:
+            return {}
         if watch:
             done |= self._arrived(numbers, watch) & watch.leave
         if leaving := [i for i in everyone if done[i]]:
@@ -154,7 +154,7 @@ class Training:
     @classmethod
     def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
         """From the checkpoint of this very experiment; None if there is none."""
-        from torch.utils._pytree import tree_map_only
+        from torch.utils._pytree import tree_map, tree_map_only
 
         if not path.exists():
             return None
@@ -170,20 +170,16 @@ class Training:
         state = training.state
         state.keep(found["members"])
         state.step = found["step"]
-        tables = {"params": state.params, **state.optimizer.slots}
-        for name, values in {"params": found["params"], **found["slots"]}.items():
-            for param, value in values.items():
-                tables[name][param].copy_(value)
+        tree_map(torch.Tensor.copy_, [state.params, state.optimizer.slots], [found["params"], found["slots"]])
         found = tree_map_only(torch.Tensor, torch.Tensor.numpy, found)
         before, here = found["places"][-1], training.places[0]
-        for name in SAVED:
+        for name in (*SAVED, "seconds"):
             setattr(training, name, found[name])
-        training.streak, training.seconds = np.array(found["streak"]), found["seconds"]
-        training.places = [*found["places"], here]
+        training.places.append(here)
         changes = [f"{before[key]} -> {here[key]}" for key in here if before[key] != here[key]]
         if changes:
             say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
-        training.resumed = [*found["resumed"], " ".join([str(state.step), *(f"({change})" for change in changes)])]
+        training.resumed.append(" ".join([str(state.step), *(f"({change})" for change in changes)]))
         return training
 
 
@@ -204,7 +200,8 @@ def train(
 ) -> xr.Dataset:
     """Train the runs of one stack side by side and return what was measured.
 
-    A member whose loss is no longer finite leaves, and the record says at which step; the others go on.
+    The record (see ``grokbook.train.records``) has dimensions ``run``, ``step`` and, where asked for, ``snapshot``. A
+    member whose loss is no longer finite leaves, and the record says at which step; the others go on.
 
     Args:
         experiment: runs of equal shape (see ``Experiment.shards``).
@@ -214,9 +211,6 @@ def train(
         report: called about once a second with the step and the latest mean losses and accuracies, and how many
             ``members`` are still in training.
         stop: asked between steps; once it is so, a checkpoint is written and KeyboardInterrupt raised.
-
-    Returns:
-        A record (see ``grokbook.train.records``) with dimensions ``run``, ``step`` and, where asked for, ``snapshot``.
     """
     where = torch.device(device), getattr(torch, dtype)
     started, saved, reported = time.time(), time.monotonic(), 0.0
@@ -251,8 +245,7 @@ def _record(training: Training, seconds: float, started: float) -> xr.Dataset:
     experiment, runs = training.experiment, range(len(training.experiment.runs))
     variables: dict[str, Any] = {name: (("run", "step"), table) for name, table in training.values.items()}
     variables["stopped_at"] = ("run", [training.stopped_at[i] for i in runs])
-    for name, times in training.reached.items():
-        variables[f"reached_{name}"] = ("run", times)
+    variables |= {f"reached_{name}": ("run", times) for name, times in training.reached.items()}
     variables["diverged_at"] = ("run", [float(training.diverged.get(i, np.nan)) for i in runs])
     count = len(experiment.snapshots)
     for name, places in training.kept.items():

@@ -36,8 +36,8 @@ class Run:
     loss: str = "mse"
     batch_size: int | None = None  #: samples a step; None is the full training set
     label: str = field(default="", metadata={"recipe": False})  #: what figures call this condition
-    #: What becomes of the samples that do not fill an epoch's last batch: None leaves them out, ``"short"`` makes them a
-    #: batch, whose mean is over as many as it has.
+    #: What becomes of the samples that do not fill an epoch's last batch: None leaves them out, ``"short"`` makes them
+    #: a batch, whose mean is over as many as it has.
     last_batch: str | None = field(default=None, metadata={"recipe": "where set"})
 
     def __post_init__(self) -> None:
@@ -156,8 +156,7 @@ class Experiment:
             stacks[repr((_without(run.task, "split_fields"), _without(run.model, "init_fields"), *others))].append(i)
         for members in stacks.values():
             size = block or len(members)
-            for begin in range(0, len(members), size):
-                yield members[begin : begin + size]
+            yield from (members[begin : begin + size] for begin in range(0, len(members), size))
 
 
 def _without(thing: Any, some: str) -> dict[str, Any]:

@@ -61,9 +61,8 @@ def choose(step: Callable[[], Any], device: str, precision: str | None = None, b
     if flops < WORTH_IT:
         return DEFAULT
     with using(ONEDNN):
-        if not all(error(a @ b, a, b) < LARGEST_ERROR for (a, b), _ in pairs):
-            return DEFAULT
-    return ONEDNN if before == ONEDNN or gain(pairs) > LEAST_GAIN else DEFAULT
+        exact = all(error(a @ b, a, b) < LARGEST_ERROR for (a, b), _ in pairs)
+    return ONEDNN if exact and (before == ONEDNN or gain(pairs) > LEAST_GAIN) else DEFAULT
 
 
 def has_onednn() -> bool:
@@ -101,7 +100,7 @@ def products_of(step: Callable[[], Any]) -> tuple[list[tuple[Pair, int]], int]:
     """A pair of factors of each shape and layout in a step, how often it occurs, and the operations of all."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    aten, flops = torch.ops.aten, 0
+    aten = torch.ops.aten
     found: dict[Any, tuple[Pair, int]] = {}
 
     class Watching(TorchDispatchMode):
@@ -110,17 +109,15 @@ def products_of(step: Callable[[], Any]) -> tuple[list[tuple[Pair, int]], int]:
             return False  # there is none here, and asking for it imports it: two seconds
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            nonlocal flops
             if func.overloadpacket in (aten.mm, aten.bmm, aten.addmm, aten.addmm_, aten.baddbmm, aten.baddbmm_):
                 a, b = (one.detach() for one in args[-2:])
                 pair, count = found.get(key := (a.shape, a.stride(), b.shape, b.stride()), ((a, b), 0))
                 found[key] = pair, count + 1
-                flops += 2 * a.numel() * b.shape[-1]
             return func(*args, **(kwargs or {}))
 
     with Watching():
         step()
-    return list(found.values()), flops
+    return list(found.values()), sum(2 * count * a.numel() * b.shape[-1] for (a, b), count in found.values())
 
 
 def gain(pairs: list[tuple[Pair, int]]) -> float:

@@ -177,13 +177,13 @@ class State:
             blocks = [function(self.params, inputs).cpu() for _, inputs in self.data.blocks(self._at_once())]
             return torch.cat(blocks, 1).numpy()
 
-    def keep(self, positions: Sequence[int]) -> None:
+    def keep(self, positions: list[int]) -> None:
         """Go on with these members only."""
         self.runs = [self.runs[i] for i in positions]
         self.members = [self.members[i] for i in positions]
         self.optimizer.keep(positions)
-        self.buffers = {name: value[list(positions)] for name, value in self.buffers.items()}
-        self.mask_keys = self.mask_keys[list(positions)]
+        self.buffers = {name: value[positions] for name, value in self.buffers.items()}
+        self.mask_keys = self.mask_keys[positions]
         if self.runs:
             self.data = Data.of(self.runs, self.data.table.device, self.data.dtype)
         self.count, self.replays = None, {}
