@@ -98,13 +98,10 @@ LINE = 16  # every parameter of a member begins at a multiple of this many numbe
 
 
 class Stepper:
-    """Updates the params of M members in place from their gradients.
+    """Updates ``params`` of its own, name -> (M, ...), in place from gradients; it begins with those that it is given.
 
-    Args:
-        recipes: one recipe per member, all of one ``kind``.
-        params: name -> (M, ...) tensors to start from; ``params`` of the stepper are what is updated.
-        seeds: one per member, which noise is drawn from.
-        averages: names of what a member carries of its gradients.
+    ``recipes``, all of one ``kind``, and ``seeds``, which noise is drawn from, are one a member; ``averages`` are names
+    of what a member carries of its gradients.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
 class Data:
     """The inputs of all members on their device, once, and the rows and labels of each."""
 
-    task: Any  #: of the first member, which may compose inputs from rows
+    compose: Callable[[Tensor], Tensor] | None  #: makes what the model is given from rows, where a task says so
     dtype: torch.dtype
     table: Tensor  #: (rows, ...), once for all; members hold no copies of it
     answers: Tensor  #: (M, rows) the labels of each member's table
@@ -39,11 +39,7 @@ class Data:
 
     @classmethod
     def of(cls, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> Data:
-        """The inputs of ``runs``, with the labels, splits and targets of each.
-
-        Raises:
-            ValueError: their inputs differ.
-        """
+        """The inputs of ``runs``, with the labels, splits and targets of each; a ValueError where inputs differ."""
         tables = {task: task.table() for task in dict.fromkeys(run.task for run in runs)}
         table, _ = tables[runs[0].task]
         if not all(one is table or np.array_equal(one, table) for one, _ in tables.values()):
@@ -63,7 +59,8 @@ class Data:
         true = given if all(one is None for one in noisy) else on_device(answers)
         targets = None if of_labels[0] is None else on_device(of_labels)
         batches = Batches(runs, trained, device, dtype)
-        data = cls(runs[0].task, dtype, on_device(table), true, given, on_device(masks), targets, batches)
+        compose = optional(runs[0].task, "compose")
+        data = cls(compose, dtype, on_device(table), true, given, on_device(masks), targets, batches)
         if runs[0].batch_size is None:
             rows = [torch.from_numpy(one) for one in trained]
             weights = [torch.full((len(one),), 1 / len(one), dtype=dtype) for one in trained]
@@ -72,8 +69,7 @@ class Data:
 
     def given(self, rows: Tensor) -> Tensor:
         """What the model is given for rows of the table (M, B, ...)."""
-        compose = optional(self.task, "compose")
-        return rows if compose is None else compose(rows).to(self.dtype)
+        return rows if self.compose is None else self.compose(rows).to(self.dtype)
 
     def batch(self, rows: Tensor, weights: Tensor) -> Batch:
         """Some rows of the table, (M, B) each with its weight."""
@@ -105,16 +101,16 @@ class Batches:
     ) -> None:
         self.runs, self.trained, self.device, self.dtype = runs, trained, device, dtype
         self.widths = [_widths(run) for run in runs]
+        self.ahead = max(map(len, self.widths))
         self.begin = self.step = -1
         self.drawn: list[tuple[Tensor, Tensor]] = []
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}  # by width: always the same memory, for a graph reads it
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
         """Rows of the table and their weights in a member's mean, each (M, widest batch)."""
-        ahead = max(map(len, self.widths))
-        if step // ahead * ahead != self.begin:
-            self.begin = step // ahead * ahead
-            self._draw(ahead)
+        if step // self.ahead * self.ahead != self.begin:
+            self.begin = step // self.ahead * self.ahead
+            self._draw(self.ahead)
         rows, weights = self.drawn[step - self.begin]
         if rows.shape[1] not in self.taken:
             self.taken[rows.shape[1]] = rows.clone(), weights.clone()
@@ -146,9 +142,9 @@ class Batches:
 
 def _widths(run: Run) -> NDArray[np.int64]:
     """How many samples each batch of an epoch has."""
-    count = run.task.train_size
-    size = run.batch_size or count
-    return np.array([size] * (count // size) + [count % size] * (count % size > 0 and run.last_batch == "short"))
+    size = run.batch_size or run.task.train_size
+    full, rest = divmod(run.task.train_size, size)
+    return np.array([size] * full + [rest] * (rest > 0 and run.last_batch == "short"))
 
 
 def epoch_order(run: Run, epoch: int) -> NDArray[np.int64]:

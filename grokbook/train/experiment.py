@@ -51,10 +51,8 @@ class Run:
                     raise ValueError(f"{name} = {value}: a finite number of at least 0 is needed")
         if self.loss not in LOSSES:
             raise ValueError(f"loss = {self.loss!r}: choose one of {', '.join(LOSSES)}")
-        if self.batch_size is not None and not 1 <= self.batch_size <= self.task.train_size:
-            raise ValueError(
-                f"batch_size = {self.batch_size}: between 1 and the {self.task.train_size} training samples is needed"
-            )
+        if self.batch_size is not None and not 1 <= self.batch_size <= (most := self.task.train_size):
+            raise ValueError(f"batch_size = {self.batch_size}: between 1 and the {most} training samples is needed")
         if self.last_batch not in (None, "short") or (self.last_batch and self.batch_size is None):
             raise ValueError(f"last_batch = {self.last_batch!r}: None, or, where batch_size is set, 'short'")
 

@@ -6,9 +6,9 @@ General ones are here; a chapter registers its own in its module ``measures``, w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -47,21 +47,13 @@ class Measured:
         return torch.from_numpy(values).to(next(iter(self.weights.values())).device)
 
 
-class Brought(Mapping[str, NDArray[Any]]):
+class Brought(UserDict[str, Any]):
     """Tensors as arrays, each brought to the host when it is first asked for."""
 
-    def __init__(self, there: Params) -> None:
-        self.there = there
-        self.bring = cache(lambda name: host({name: there[name]})[name])
-
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.bring(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.there)
-
-    def __len__(self) -> int:
-        return len(self.there)
+        if isinstance(self.data[name], torch.Tensor):
+            self.data |= host({name: self.data[name]})
+        return self.data[name]
 
 
 def host(values: Params) -> Numbers:
