@@ -33,17 +33,11 @@ FORMAT = {  # what NetCDF itself writes beside our attributes
     "_FillValue",
 }  # fmt: skip
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # how NetCDF marks the scale of one
-OTHER = (
-    "_nc4_non_coord_"  # what NetCDF puts before the name of a variable that is called as a dimension it is not along
-)
+OTHER = "_nc4_non_coord_"  # put before the name of a variable that is called as a dimension it is not along, as NetCDF
 SCHEMA = 2  # the checksums of 1 left attributes out: they could be edited, and are read no more
 ROOT = Path(grokbook.__file__).resolve().parent.parent
-
-# Snapshots of weights are drawn, not trained on: 11 bits of mantissa (three decimal digits) halve a file.
-SNAPSHOT_BITS = 11
-
+SNAPSHOT_BITS = 11  # of mantissa, three digits, halve a file; snapshots of weights are drawn, not trained on
 PLACE = ("device", "machine", "torch", "products")  # what decides rounding; the last is the library of products
-
 FULL_DISK_SECONDS = 10.0  # between two tries to write to a full disk
 
 UNITS = {
@@ -86,10 +80,7 @@ def cached_path(experiment: Experiment) -> Path:
 
 
 def assemble(
-    experiment: Experiment,
-    steps: NDArray[np.int64],
-    variables: Mapping[str, Any],
-    provenance: Mapping[str, Any],
+    experiment: Experiment, steps: NDArray[np.int64], variables: Mapping[str, Any], provenance: Mapping[str, Any]
 ) -> xr.Dataset:
     """A record from its parts: recipe coordinates on ``run``, units and long names, recipe and provenance."""
     record = xr.Dataset(dict(variables), {"step": ("step", steps, {"units": "optimizer steps"})})
@@ -114,13 +105,7 @@ def assemble(
 def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[Sequence[int]]) -> xr.Dataset:
     """One record from the records of an experiment's shards; ``places`` are their runs' positions in it."""
     data = xr.concat(
-        [bare(part) for part in parts],
-        "run",
-        join="outer",
-        data_vars="all",
-        coords="minimal",
-        compat="override",
-        combine_attrs="drop",
+        [bare(part) for part in parts], "run", join="outer", data_vars="all", coords="minimal", compat="override"
     )
     data = data.sortby("step").isel(run=np.argsort(np.concatenate(places)))
     provenance: dict[str, Any] = {
@@ -145,19 +130,14 @@ def place_of(record: xr.Dataset) -> dict[str, str]:
 
 
 def save(record: xr.Dataset, path: Path) -> None:
-    """Write a record, whole or not at all.
-
-    Raises:
-        OSError: the folder cannot be written to, or the disk is full; nothing is left behind.
-    """
+    """Write a record, whole or not at all; raises what ``write_whole`` does."""
     record = record.copy()
-    for name in record.data_vars:
-        values = record[name].values
-        if values.dtype.kind == "f" and "run" in record[name].dims:
-            values = values.astype(np.float32)
-            if "snapshot" in record[name].dims and values.ndim > 2:
+    for name, variable in record.data_vars.items():
+        if variable.dtype.kind == "f" and "run" in variable.dims:
+            values = variable.values.astype(np.float32)
+            if "snapshot" in variable.dims and variable.ndim > 2:
                 values = round_mantissa(values, SNAPSHOT_BITS)
-            record[name] = record[name].copy(data=values)
+            record[name] = variable.copy(data=values)
     record.attrs["checksum"] = checksum(record)
     write_whole(path, _netcdf(record))
 
@@ -170,6 +150,7 @@ def _netcdf(record: xr.Dataset) -> bytes:
     import h5py
 
     content, indexes = io.BytesIO(), set(record.indexes)
+    names = {name: OTHER * (name in record.sizes and name not in indexes) + str(name) for name in record.variables}
     with h5py.File(content, "w", track_order=True) as file:
         for name, one in record.variables.items():
             values, how = one.values, {}
@@ -177,29 +158,20 @@ def _netcdf(record: xr.Dataset) -> bytes:
                 how = {"compression": "gzip", "compression_opts": 6, "shuffle": True}
             if values.dtype.kind in "OUS":
                 values, how = values.astype(object), {"dtype": h5py.string_dtype()}
-            made = file.create_dataset(_place(name, record), data=values, **how)
+            made = file.create_dataset(names[name], data=values, **how)
             made.attrs.update(one.attrs)
         for dim, size in record.sizes.items():
             scale = file[dim] if dim in indexes else file.create_dataset(dim, (size,), ">f4")
             scale.make_scale(dim if dim in indexes else f"{NO_VARIABLE}{size:10d}")
             for name, one in record.variables.items():
                 if dim in one.dims and name not in indexes:
-                    file[_place(name, record)].dims[one.dims.index(dim)].attach_scale(scale)
+                    file[names[name]].dims[one.dims.index(dim)].attach_scale(scale)
         file.attrs.update({"coordinates": " ".join(sorted({*map(str, record.coords)} - indexes)), **record.attrs})
     return content.getvalue()
 
 
-def _place(name: Any, record: xr.Dataset) -> str:
-    """The name of a variable in the file."""
-    return OTHER * (name in record.sizes and name not in record.indexes) + str(name)
-
-
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all: under another name first, then renamed.
-
-    Raises:
-        OSError: it cannot be written, with the path in the error; nothing is left behind.
-    """
+    """Write a file, whole or not at all: under another name first. An OSError names it, and leaves nothing behind."""
     scratch = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -215,11 +187,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def patiently(write: Callable[[], None]) -> None:
-    """Call ``write``; while the disk is full, say so once and try again: what was trained waits in memory.
-
-    Raises:
-        OSError: it cannot be written for another reason.
-    """
+    """Call ``write``, again while the disk is full: what was trained waits in memory. Raises any other OSError."""
     told = False
     while True:
         try:
@@ -276,11 +244,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def load(path: Path) -> xr.Dataset:
-    """Read a record and check that it is whole.
-
-    Raises:
-        FileNotFoundError, DamagedRecord, OSError: as ``heading``; an altered record is a damaged one.
-    """
+    """Read a record and check that it is whole; raises what ``heading`` does, and of an altered one DamagedRecord."""
     heading(path)
     with _opened(path) as file:
         record = _dataset(file)
@@ -300,7 +264,7 @@ def _dataset(file: Any) -> xr.Dataset:
             continue
         values = one[()] if one.dtype.kind != "O" else one.asstr()[()].astype(str)
         dims = (name,) if one.is_scale else tuple(axis[0].name.rpartition("/")[2] for axis in one.dims)
-        beside |= {name} if one.is_scale else set(own.pop("coordinates", "").split())
+        beside |= set(own.pop("coordinates", "").split())
         variables[name.removeprefix(OTHER)] = dims, values.astype(own.pop("dtype", values.dtype)), own
     return xr.Dataset(variables, attrs=about).set_coords(beside)
 
@@ -314,14 +278,11 @@ def _attributes(one: Any) -> dict[str, Any]:
 def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
     """The heading of the record at ``path``, if it is this experiment's; its numbers are not looked at.
 
-    Raises:
-        FileNotFoundError: there is none.
-        DamagedRecord: the file cannot be trusted.
-        LookupError: it holds another recipe; the message names the first field that differs.
+    Raises what ``heading`` does, and for another recipe LookupError, with the first field that differs.
     """
     attributes = heading(path)
     if attributes["hash"] != experiment.hash:
-        apart = difference(json.loads(json.dumps(experiment.recipe)), json.loads(attributes["recipe"]))
+        apart = difference(experiment.recipe, json.loads(attributes["recipe"]))
         raise LookupError(apart or "nothing: the recipes agree")
     return attributes
 
@@ -332,7 +293,7 @@ def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Datase
     Records of fewer seeds, of a stand-in or at other parameters, committed, cached or in ``out``, whose recipe differs
     in the list of runs alone. Its own record is none of them.
     """
-    wanted, found = json.loads(json.dumps(experiment.recipe)), dict[int, xr.Dataset]()
+    wanted, found = experiment.recipe, dict[int, xr.Dataset]()
     scales = [replace(experiment, scale=scale) for scale in ("full", "reduced")]
     paths = [stored_path(one, folder) for folder in (None, out) for one in scales]
     for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("[!p]*.nc"))]):  # no parts
@@ -351,11 +312,7 @@ def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Datase
 
 
 def find(experiment: Experiment, path: Path) -> xr.Dataset:
-    """The record at ``path``, if it is this experiment's and whole.
-
-    Raises:
-        FileNotFoundError, DamagedRecord, LookupError: as ``belongs``.
-    """
+    """The record at ``path``, if it is this experiment's and whole; raises what ``belongs`` and ``load`` do."""
     belongs(experiment, path)
     record = load(path).assign_attrs(scale=experiment.scale)
     asked = {name: xr.Variable("run", values) for name, values in coordinates(experiment.runs).items()}
@@ -415,11 +372,8 @@ def round_mantissa(values: NDArray[np.float32], bits: int) -> NDArray[np.float32
 
 @lru_cache(maxsize=1)
 def commit() -> str:
-    """The commit this code stands at, with ``+`` if the working tree differs; empty outside a checkout.
-
-    A copy of a checkout (``tools/gpu_pack.sh``) has it in a file.
-    """
-    if (said := ROOT / "COMMIT").exists():
+    """The commit this code stands at, with ``+`` if the working tree differs; empty outside a checkout."""
+    if (said := ROOT / "COMMIT").exists():  # of a copy of a checkout, by tools/gpu_pack.sh
         return said.read_text().strip()
 
     def git(*words: str) -> str:
