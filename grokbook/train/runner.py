@@ -55,12 +55,9 @@ class Status:
 
 
 def status(experiment: Experiment, *, whole: bool = True, out: Path | None = None) -> Status:
-    """Look for the record of an experiment without training anything.
+    """Look for the record of an experiment in ``out``, or where that is None as committed or else cached.
 
-    Args:
-        experiment: whose record it is.
-        whole: read it and check its numbers; otherwise its heading has to do, in a hundredth of the time.
-        out: the folder that it would be in; None: what is committed, or else cached.
+    With ``whole`` its numbers are read and checked; else its heading has to do, in a hundredth of the time.
     """
     found = Status("missing", scale=experiment.scale, cost=f"{experiment.member_steps:,} steps")
     stored = records.stored_path(experiment, out)
@@ -81,14 +78,13 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | None = Non
 def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
     """The record of an experiment: stored, cached, or trained now, in a fresh session in any case.
 
-    Args:
-        experiment: what is wanted.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session.
+    ``device`` is ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session.
     """
-    if not session.current().fresh and (record := known(experiment)) is not None:
+    fresh = session.current().fresh
+    if not fresh and (record := known(experiment)) is not None:
         return record
     began = time.monotonic()
-    record = train(experiment, device=device, anew=session.current().fresh)
+    record = train(experiment, device=device, anew=fresh)
     _log(experiment, "trained", began)
     return record
 
@@ -105,15 +101,9 @@ def known(experiment: Experiment) -> xr.Dataset | None:
 
 def _log(experiment: Experiment, source: str, began: float) -> None:
     if path := session.current().log:
-        line = {
-            "experiment": experiment.name,
-            "hash": experiment.hash,
-            "source": source,
-            "scale": experiment.scale,
-            "seconds": round(time.monotonic() - began, 1),
-        }
+        line = {"experiment": experiment.name, "hash": experiment.hash, "source": source, "scale": experiment.scale}
         with open(path, "a") as log:
-            log.write(json.dumps(line) + "\n")
+            log.write(json.dumps({**line, "seconds": round(time.monotonic() - began, 1)}) + "\n")
 
 
 def choose_device(device: str | None = None) -> str:
@@ -125,19 +115,17 @@ def choose_device(device: str | None = None) -> str:
     wanted = device or session.current().device
     if wanted not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device = {wanted!r}: choose one of auto, cpu, cuda")
-    if wanted == "cpu":
-        return "cpu"
-    available = torch.cuda.is_available()
-    if wanted == "cuda" and not available:
+    if wanted != "cpu" and torch.cuda.is_available():
+        return "cuda"
+    if wanted == "cuda":
         raise ValueError("device = 'cuda': PyTorch finds no CUDA GPU on this machine; cpu and auto are allowed")
-    return "cuda" if available else "cpu"
+    return "cpu"
 
 
 def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
     """Members per stack: on a core, as many as keep their activations in its cache; on a GPU, all its memory holds.
 
-    ``sharing`` is how many processes train on one GPU. What it holds is an estimate: stacks that are too large after
-    all are halved.
+    That is an estimate, for each of the processes ``sharing`` a GPU: stacks that are too large after all are halved.
     """
     if device == "cuda":
         free = USED_OF_GPU * torch.cuda.mem_get_info()[0] / sharing
@@ -148,15 +136,10 @@ def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
 
 
 def check_memory(experiment: Experiment, block: int, there: int) -> None:
-    """Refuse what would not fit into so many bytes, before anything is allocated: an estimate.
-
-    Raises:
-        ValueError: one line with what is needed, and what there is.
-    """
+    """Refuse with a ValueError, before anything is allocated, what is estimated not to fit into so many bytes."""
     for place in experiment.shards(block):
         run = experiment.runs[place[0]]
-        need = len(place) * bytes_of(run)
-        if need > there:
+        if (need := len(place) * bytes_of(run)) > there:
             raise ValueError(
                 f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
                 f"{_samples(run)}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
@@ -170,7 +153,6 @@ def bytes_of(run: Run) -> float:
 
 
 def _samples(run: Run) -> int:
-    """Of a step."""
     return run.batch_size or run.task.train_size
 
 
@@ -192,8 +174,7 @@ def _weights(model: Model) -> int:
 def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:
     """Device, members per stack, and workers that the machine that this runs on has cores or GPUs for.
 
-    Raises:
-        ValueError: no such device, or one with less memory than a stack needs.
+    ValueError where there is no such device, or one with less memory than a stack needs.
     """
     device = choose_device(device)
     if device == "cpu":
@@ -218,14 +199,13 @@ def train(
 ) -> xr.Dataset:
     """Train what of an experiment is not trained yet, and save its record.
 
-    Every shard (a stack of members of one shape) writes its own part; a part that is there already is not trained
-    again, so the same command continues after a kill. Nor are runs that another record has (see ``records.held``).
+    Parts that are there already are not trained again, so the same command continues after a kill. Nor are runs that
+    another record has (see ``records.held``).
 
     Args:
-        experiment: what to train.
         device: see ``choose_device``; with a scheduler, what its workers find.
-        out: a folder for the record, ``<out>/<chapter>/<experiment>.nc``; None is the local cache. With a scheduler
-            it has to be on a file system that all its workers share.
+        out: a folder for the record, ``<out>/<chapter>/<experiment>.nc``, which all workers of a scheduler have to
+            share; None is the local cache.
         workers: processes, one thread each; None is one per core or per GPU.
         block: members per stack; None asks ``plan``.
         executor: any ``concurrent.futures`` executor to run shards instead of local processes.
@@ -233,8 +213,7 @@ def train(
         anew: take nothing from other records.
 
     Raises:
-        TrainingFailed: a shard did not finish; the message names it, and the others' parts are kept. Or nothing
-            answers at the scheduler's address.
+        TrainingFailed: a shard did not finish, and is named, the others' parts being kept; or no scheduler answers.
         ModuleNotFoundError: what records are written with is missing.
         OSError: the record cannot be written.
     """
@@ -244,27 +223,26 @@ def train(
 
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
-    locked = alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}")
-    with locked as another_did, contextlib.ExitStack() as stack:
+    with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
         if another_did and _is_there(experiment, path):
             return records.load(path)
         held = {} if anew else records.held(experiment, out)
         if held:
             say(f"{experiment.name}: {len(held)} of its {len(experiment.runs)} runs are in other records")
-        parts, places = list(held.values()), [[i] for i in held]
+        parts, places, shards = list(held.values()), [[i] for i in held], list[Experiment]()
         if left := [i for i in range(len(experiment.runs)) if i not in held]:
             folder.mkdir(parents=True, exist_ok=True)
             wanted = experiment.select(left)
-            trained = _stacks(wanted, folder, stack, device, workers, block, executor, scheduler)
+            trained = _stacks(wanted, folder, device, workers, block, executor, scheduler)
             shards = [wanted.select(place) for place in trained]
             parts += [records.find(shard, part_of(shard, folder)) for shard in shards]
             places += [[left[i] for i in place] for place in trained]
         record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
         records.patiently(lambda: records.save(record, path))
-        for shard in shards if left else ():
+        for shard in shards:
             for leftover in folder.glob(f"part-{shard.hash}*"):
                 leftover.unlink()
-    if out and left:
+    if out:
         with contextlib.suppress(OSError):  # not empty: another training is under way there
             os.removedirs(folder)
     return records.load(path)
@@ -273,7 +251,6 @@ def train(
 def _stacks(
     experiment: Experiment,
     folder: Path,
-    stack: contextlib.ExitStack,
     device: str | None,
     workers: int | None,
     block: int | None,
@@ -282,39 +259,36 @@ def _stacks(
 ) -> list[list[int]]:
     """Have all stacks of an experiment trained, whoever does it; the places of their members (see ``train``)."""
     asked, scheduler = "", scheduler or session.current().scheduler
-    try:
-        if scheduler and executor is None:
-            executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
-            # This machine may have no GPU, or be another kind of machine altogether.
-            device, chosen, here = executor.submit(plan, experiment, device, workers).result()
-        else:
-            device, chosen, here = plan(experiment, device, workers)
-    except ValueError as error:
-        raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
-    places = list(experiment.shards(block or chosen))
-    _say_what_is_left(experiment, places, folder)
-    if executor is None:
-        small = workers is None and device == "cpu" and cost_of(experiment) < WORTH_A_PROCESS
-        count = 1 if small else min(workers or here, len(places))
-        # Chapters of one build are executed side by side.
-        if (count > 1 or device == "cuda") and (turn := session.current().turn):
-            stack.enter_context(alone(Path(turn), "trains with all cores, or on the GPU"))
-        # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
-        # And a process of its own is what can be replaced when a GPU is lost to it.
-        own = count > 1 or experiment.precision == "fast" or device == "cuda"
-        gpus = here if device == "cuda" else None
-        executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
-    return _train(experiment, places, folder, device, executor)
+    with contextlib.ExitStack() as stack:
+        try:
+            if scheduler and executor is None:
+                executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
+                # This machine may have no GPU, or be another kind of machine altogether.
+                device, chosen, here = executor.submit(plan, experiment, device, workers).result()
+            else:
+                device, chosen, here = plan(experiment, device, workers)
+        except ValueError as error:
+            raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
+        places = list(experiment.shards(block or chosen))
+        _say_what_is_left(experiment, places, folder)
+        if executor is None:
+            small = workers is None and device == "cpu" and cost_of(experiment) < WORTH_A_PROCESS
+            count = 1 if small else min(workers or here, len(places))
+            # Chapters of one build are executed side by side.
+            if (count > 1 or device == "cuda") and (turn := session.current().turn):
+                stack.enter_context(alone(Path(turn), "trains with all cores, or on the GPU"))
+            # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
+            # And a process of its own is what can be replaced when a GPU is lost to it.
+            own = count > 1 or experiment.precision == "fast" or device == "cuda"
+            gpus = here if device == "cuda" else None
+            executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
+        return _train(experiment, places, folder, device, executor)
 
 
 def _train(
     experiment: Experiment, places: list[list[int]], folder: Path, device: str, executor: Executor
 ) -> list[list[int]]:
-    """Train the stacks that have no part in the folder; all stacks, of which those that memory did not hold are halved.
-
-    Raises:
-        TrainingFailed: one did not finish.
-    """
+    """Train the stacks that have no part in the folder; all stacks, those that memory did not hold in halves."""
     places = sorted(places, key=lambda place: -cost_of(experiment.select(place)))  # the last to finish is a short one
     shards = [experiment.select(place) for place in places]
     with progress.shown(experiment, shards, folder), heeding(signal.SIGINT, signal.SIGTERM):
@@ -343,8 +317,7 @@ def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folde
 
     others = {path.stem for kind in ("nc", "checkpoint") for path in folder.glob(f"part-*.{kind}")} - names(places)
     sizes = range(len(experiment.runs), 0, -1) if others else ()
-    size = next((one for one in sizes if others & names(experiment.shards(one))), None)
-    if size:
+    if size := next((one for one in sizes if others & names(experiment.shards(one))), None):
         say(
             f"{experiment.name}: {folder} holds stacks of another size, as another device takes; --block {size} goes "
             "on with them, this training begins anew"
@@ -384,14 +357,10 @@ def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
 
 
 def train_shard(shard: Experiment, path: str, device: str) -> None:
-    """Train one stack of members and save its part at ``path``. What workers run, here or elsewhere.
-
-    Raises:
-        ValueError: the recipe means something else here: another version of this package asked for it.
-    """
+    """Train one stack of members and save its part at ``path``: what workers run, here or elsewhere."""
     part = Path(path)
     checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
-    if shard.hash not in part.name:
+    if shard.hash not in part.name:  # the recipe means something else here
         raise ValueError("this worker has another version of grokbook than whoever asked")
     if _is_there(shard, part):
         return
