@@ -88,7 +88,6 @@ def verify(
     they were for the record, because products of one member and of many need not round alike.
 
     Args:
-        experiment: whose record is to be checked.
         sample: at least how many runs, spread over the record; None is all.
         device, workers, scheduler: see ``runner.train``.
 
@@ -150,13 +149,10 @@ def compare(ours: xr.Dataset, theirs: xr.Dataset, seeds: xr.Dataset, position: i
 
 def _gap(new: NDArray[Any], old: NDArray[Any]) -> float:
     """The largest difference of two arrays of numbers; inf where only one has a number, or their shapes differ."""
-    if new.shape != old.shape:
+    if new.shape != old.shape or (np.isnan(new) != np.isnan(old)).any():
         return np.inf
-    new, old = (np.asarray(one, np.float32) for one in (new, old))
-    known = ~np.isnan(new)
-    if (known == np.isnan(old)).any():
-        return np.inf
-    return float(np.abs(new - old)[known].max(initial=0.0))
+    gaps = np.abs(new.astype(np.float32) - old.astype(np.float32))
+    return float(np.nan_to_num(gaps, posinf=np.inf).max(initial=0.0))
 
 
 def _within(value: float, stored: NDArray[np.float64], factor: float = 1.0, plus: float = 0.0) -> bool:
@@ -168,5 +164,5 @@ def _within(value: float, stored: NDArray[np.float64], factor: float = 1.0, plus
 
 
 def _range(stored: NDArray[np.float64]) -> str:
-    low, high = ("never" if np.isnan(end) else f"{end:.4g}" for end in (np.sort(stored)[0], np.sort(stored)[-1]))
+    low, high = ("never" if np.isnan(end) else f"{end:.4g}" for end in np.sort(stored)[[0, -1]])
     return low if low == high else f"{low} to {high}"
