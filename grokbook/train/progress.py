@@ -30,10 +30,9 @@ def cost_of(shard: Experiment) -> float:
 
 @contextlib.contextmanager
 def shown(experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> Iterator[None]:
-    """While it lasts, ``line`` is shown where somebody watches.
+    """While it lasts, a terminal shows ``line`` as it changes; a log, or the session's ``progress``, gets one a minute.
 
-    A terminal shows the line as it changes. A log, or the session's ``progress``, gets one a minute;
-    a notebook's page gets nothing.
+    A notebook's page gets nothing.
     """
     page = session.current().progress
     live = not page and sys.stderr is not None and sys.stderr.isatty()

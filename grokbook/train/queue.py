@@ -57,11 +57,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """The committed queue.
-
-    Raises:
-        ValueError: an entry that nothing can be made of; the message names it.
-    """
+    """The committed queue; a ValueError names an entry that nothing can be made of."""
     found = []
     for place, given in enumerate(json.loads(PATH.read_text())):
         try:
@@ -78,9 +74,8 @@ def _entry(given: dict[str, Any]) -> Entry:
     if chapter not in chapters.chapters():
         raise ValueError(f"no chapter {chapter!r}; there is {', '.join(chapters.chapters())}")
     known = chapters.experiments(chapter)[given["experiment"]]
-    experiment = (
-        known.stand_ins()[given["stand_in"]] if "stand_in" in given else known.make(**given.get("parameters", {}))
-    )
+    place, parameters = given.get("stand_in"), given.get("parameters", {})
+    experiment = known.make(**parameters) if place is None else known.stand_ins()[place]
     minutes = {device: given[key] for device, key in (("cpu", "core_minutes"), ("cuda", "gpu_minutes")) if key in given}
     return Entry(experiment, known.make(), given["why"], given["priority"], minutes)
 

@@ -98,11 +98,8 @@ class Processes(ThreadPoolExecutor):
 
 
 def begin_worker(number: int) -> None:
-    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint.
-
-    Ctrl-C reaches every process of a terminal: that which asked then asks them to stop.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of a terminal; whoever asked then asks to stop
     signal.signal(signal.SIGTERM, _stop)
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
@@ -181,11 +178,7 @@ def alone(path: Path, at_work: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler as an executor.
-
-    Raises:
-        TrainingFailed: nothing answers at this address.
-    """
+    """The workers of a Dask scheduler as an executor; TrainingFailed if nothing answers at this address."""
     from distributed import Client
 
     class Quiet(Client):
