@@ -100,13 +100,11 @@ LINE = 16  # every parameter of a member begins at a multiple of this many numbe
 class Stepper:
     """Updates ``params`` of its own, name -> (M, ...), in place from gradients; it begins with those that it is given.
 
-    ``recipes``, all of one ``kind``, and ``seeds``, which noise is drawn from, are one a member; ``averages`` are names
+    ``recipes``, all of one ``kind``, and ``seeds``, which noise is drawn from, are one per member; ``held`` are names
     of what a member carries of its gradients.
     """
 
-    def __init__(
-        self, recipes: Sequence[Optimizer], params: Params, seeds: Sequence[int], averages: tuple[str, ...]
-    ) -> None:
+    def __init__(self, recipes: Sequence[Optimizer], params: Params, seeds: Sequence[int], held: Sequence[str]) -> None:
         kinds = {kind(recipe) for recipe in recipes}
         if len(kinds) != 1:
             told = sorted(" with ".join(one) for one in kinds)
@@ -115,15 +113,14 @@ class Stepper:
         self.does = kinds.pop()
         self.shapes = {name: tuple(value.shape[1:]) for name, value in params.items()}
         self.sizes = [-(-prod(shape) // LINE) * LINE for shape in self.shapes.values()]  # in a row of a table
-        like = next(iter(params.values()))
-        self.tables = {"params": like.new_zeros(len(recipes), sum(self.sizes))}
-        for name, value in self.views(self.tables["params"]).items():
+        table = next(iter(params.values())).new_zeros(len(recipes), sum(self.sizes))
+        for name, value in self.views(table).items():
             value.copy_(params[name])
-        self.tables |= {slot: torch.zeros_like(self.tables["params"]) for slot in averages}
+        self.tables = {"params": table, **{slot: torch.zeros_like(table) for slot in held}}
         if "decay_to_start" in self.does:
-            self.tables["start"] = self.tables["params"].clone()
+            self.tables["start"] = table.clone()
         noisy = [name for name in VARIANTS[1:] if name in self.does]
-        self.keys = {name: torch.from_numpy(keys(seeds, name)).to(like.device) for name in noisy}
+        self.keys = {name: torch.from_numpy(keys(seeds, name)).to(table.device) for name in noisy}
         self._settle()
 
     def step(self, gradients: Params, count: int | Tensor) -> None:
@@ -153,18 +150,14 @@ class Stepper:
     def views(self, table: Tensor) -> Params:
         """A table (M, P), weights or a running average, by name of parameter: (M, ...) each."""
         parts = zip(self.shapes.items(), table.split(self.sizes, 1), strict=True)
-        return {
-            name: part[:, : prod(shape)].unflatten(1, shape) if shape else part[:, 0] for (name, shape), part in parts
-        }
+        return {name: part[:, : prod(shape)].view(len(table), *shape) for (name, shape), part in parts}
 
     def _settle(self) -> None:
         """What follows from who is here. On the device once, for a step must not wait for the host."""
         self.params = self.views(self.tables["params"])
         self.gradient = torch.zeros_like(self.tables["params"])
-        self.padding = {
-            name: self.gradient.new_zeros(len(self.recipes), size - prod(shape))
-            for (name, shape), size in zip(self.shapes.items(), self.sizes, strict=True)
-        }
+        gaps = {name: -prod(shape) % LINE for name, shape in self.shapes.items()}
+        self.padding = {name: self.gradient.new_zeros(len(self.recipes), gap) for name, gap in gaps.items()}
         self.own = [{name: settings(recipe, name) for name in self.shapes} for recipe in self.recipes]
         self.settings = {setting: self._setting(setting) for setting in SETTINGS}
 
@@ -172,7 +165,7 @@ class Stepper:
         """A setting of all numbers: one, (M, 1) where members differ, (M, P) where their parameters do."""
         rows = [[one[setting] for one in member.values()] for member in self.own]
         if len({one for row in rows for one in row}) < 2:
-            return rows[0][0] if rows else 0.0
+            return rows[0][0]
         if all(len(set(row)) == 1 for row in rows):
             return self.gradient.new_tensor([row[:1] for row in rows])
         table = torch.tensor(rows, dtype=self.gradient.dtype).repeat_interleave(torch.tensor(self.sizes), 1)
@@ -197,16 +190,14 @@ class _SGD(Stepper):
 
 class _Adam(Stepper):
     def _settle(self) -> None:
-        """And, for the fused kernel, what shares all settings: these, places, values and averages, over members.
-
-        Making a view, or a call, costs more than updating a small parameter: views are made once, and calls are few.
-        """
+        """And, for the fused kernel, views made once: making one costs more than updating a small parameter."""
         super()._settle()
         alike: dict[tuple[float, ...], list[tuple[int, str]]] = defaultdict(list)
         for member, of_params in enumerate(self.own):
             for name, own in of_params.items():
                 alike[tuple(own.values())].append((member, name))
         views = [{name: value.unbind() for name, value in self.views(self.tables[slot]).items()} for slot in AVERAGED]
+        # Updated in one call, for they share all settings: these, places, and values, means and squares over members.
         self._parts: list[tuple[Any, ...]] = [
             (dict(zip(SETTINGS, own, strict=True)), places, *([one[name][i] for i, name in places] for one in views))
             for own, places in alike.items()

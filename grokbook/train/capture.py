@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 from grokbook.lazy import Tensor, torch
 from grokbook.train import say
 
-WARM_UP = 3  # steps that CUDA asks for ahead of a capture
-
 
 def capture(step: Callable[[], None], tables: Sequence[Tensor]) -> Callable[[], None]:
     """A step as a graph; where that fails, the step itself, and a line that says so.
 
-    Args:
-        step: what is to be captured; it reads and writes the same memory at every call.
-        tables: what it changes. Warming up takes real steps: all is as it was afterwards, whatever happened.
+    It reads and writes the same memory at every call. ``tables`` are what it changes: warming up takes real steps, and
+    all is as it was afterwards, whatever happened.
 
     Raises:
         torch.OutOfMemoryError: there is too little memory for the graph.
@@ -40,7 +37,7 @@ def graph_of(step: Callable[[], None]) -> Callable[[], None]:
     aside.wait_stream(here)
     try:
         with torch.cuda.stream(aside):
-            for _ in range(WARM_UP):
+            for _ in range(3):  # which CUDA asks for ahead of a capture
                 step()
         here.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()

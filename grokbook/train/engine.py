@@ -50,9 +50,7 @@ class Training:
     resumed: list[str] = field(default_factory=list)  # steps at which a process took over, and what changed
 
     @classmethod
-    def start(
-        cls, experiment: Experiment, device: torch.device, dtype: torch.dtype, library: str | None = None
-    ) -> Training:
+    def start(cls, experiment: Experiment, device: torch.device, dtype: torch.dtype, library: str = "") -> Training:
         """At step 0; ``library`` is that of its products so far, if there were any."""
         of_chapter(experiment.name)
         runs = experiment.runs
@@ -62,10 +60,7 @@ class Training:
         return cls(experiment, state, columns, [_place(device, library)], np.zeros(len(runs), np.int64))
 
     def evaluate(self) -> dict[str, float]:
-        """What is due before the next step: measure, keep snapshots, let members leave.
-
-        The mean of losses and accuracies, for a progress line; empty where they were not asked for.
-        """
+        """Measure, keep snapshots and let members leave, as is due before the next step; what a progress line says."""
         state, experiment, step, watch = self.state, self.experiment, self.state.step, self.experiment.watch
         watch = watch if watch and step % watch.every == 0 else None
         if step == self.evaluated or not (watch or step in experiment.snapshots or step in self.columns):
@@ -98,16 +93,16 @@ class Training:
         return [i for i, member in enumerate(self.state.members) if member not in self.stopped_at]
 
     def drop(self) -> None:
-        """Go on without the members that have left."""
-        if len(staying := self.training()) < len(self.state.members):
+        """Go on without the members that have left, unless all have."""
+        if 0 < len(staying := self.training()) < len(self.state.members):
             self.state.keep(staying)
 
     def _noted(self, numbers: dict[str, NDArray[np.float64]], everyone: list[int]) -> NDArray[np.bool_]:
         """Note ``numbers`` (each (M,)); who met the stop criterion or has a loss that is no longer finite, (M,)."""
         here, column = np.array(self.state.members), self.columns[self.state.step]
         for name, value in numbers.items():
-            shape = len(self.experiment.runs), len(self.columns)
-            self.values.setdefault(name, np.full(shape, np.nan))[here[everyone], column] = value[everyone]
+            curves = self.values.setdefault(name, np.full((len(self.experiment.runs), len(self.columns)), np.nan))
+            curves[here[everyone], column] = value[everyone]
         lost = ~np.isfinite(numbers["train_loss"])
         self.diverged.update({self.state.members[i]: self.state.step for i in everyone if lost[i]})
         if (stop := self.experiment.stop) is None:
@@ -159,11 +154,10 @@ class Training:
         if not path.exists():
             return None
         packed = path.read_bytes()
-        digest, content = packed[:32], packed[32:]  # PyTorch's own reader does not notice a flipped bit
-        if hashlib.sha256(content).digest() != digest:
+        if hashlib.sha256(packed[32:]).digest() != packed[:32]:  # PyTorch's own reader does not notice a flipped bit
             say(f"{path} is damaged; what it held is trained anew")
             return None
-        found = torch.load(io.BytesIO(content), weights_only=True)
+        found = torch.load(io.BytesIO(packed[32:]), weights_only=True)
         if found["hash"] != experiment.hash:
             return None
         training = cls.start(experiment, device, dtype, found["places"][-1]["products"])
@@ -224,7 +218,7 @@ def train(
     with products.using(library):
         while True:
             numbers = training.evaluate() or numbers
-            if not training.state.members:
+            if len(training.stopped_at) == len(experiment.runs):
                 break
             now = time.monotonic()
             if report and now - reported >= REPORT_SECONDS:

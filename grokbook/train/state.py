@@ -113,12 +113,11 @@ class State:
 
     def measure(self, names: Sequence[str], losses: bool = True) -> dict[str, NDArray[np.float64]]:
         """Losses, accuracies and the named measures, each (M,)."""
-        data = self.data
         of_rows, found = self._evaluate(losses)
         asked = {"loss": of_rows} if losses else {}
-        asked["accuracy"] = (found == data.labels).double()
+        asked["accuracy"] = (found == self.data.labels).double()
         numbers = {}
-        for split, mask in (("train", data.in_train.double()), ("test", (~data.in_train).double())):
+        for split, mask in (("train", self.data.in_train.double()), ("test", (~self.data.in_train).double())):
             for name, values in asked.items():
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
         return numbers | (monitor.numbers(names, self.measured(found)) if names else {})
@@ -139,8 +138,7 @@ class State:
                 answers = predictions(outputs, data.targets)
                 of_rows = sample_losses(outputs, labels, run.loss, data.wanted(labels)).double() if losses else answers
                 found.append((of_rows, answers))
-        of_rows, answers = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
-        return of_rows, answers
+        return torch.cat([of_rows for of_rows, _ in found], 1), torch.cat([answers for _, answers in found], 1)
 
     def _at_once(self) -> int:
         """Rows of the table that are evaluated at once: all, if what a model makes of them fits."""
@@ -184,8 +182,7 @@ class State:
         self.optimizer.keep(positions)
         self.buffers = {name: value[positions] for name, value in self.buffers.items()}
         self.mask_keys = self.mask_keys[positions]
-        if self.runs:
-            self.data = Data.of(self.runs, self.data.table.device, self.data.dtype)
+        self.data = Data.of(self.runs, self.data.table.device, self.data.dtype)
         self.count, self.replays = None, {}
 
 
