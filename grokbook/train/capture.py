@@ -49,9 +49,6 @@ def graph_of(step: Callable[[], None]) -> Callable[[], None]:
 
 
 def lost(error: BaseException) -> bool:
-    """Whether an error leaves this process without its GPU, so that only a fresh one can go on.
-
-    A refused or broken capture does not; the first line of what CUDA says tells the two apart.
-    """
-    said = str(error)
+    """Whether an error leaves this process without its GPU, so that only a fresh one can go on."""
+    said = str(error)  # of a refused or broken capture, which does not, the first line names it
     return "CUDA error" in said and "captur" not in said.splitlines()[0]

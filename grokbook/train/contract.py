@@ -84,8 +84,7 @@ class Model(Protocol):
     mse_gradients: Callable[..., Params] | None = None
     cross_entropy_gradients: Callable[..., Params] | None = None
 
-    # Of the hidden units, from (params, inputs), after and before their nonlinearity, (M, B, hidden): what measures and
-    # snapshots ask for.
+    # Of the hidden units, from (params, inputs), after and before their nonlinearity, (M, B, hidden); for measures.
     activations: Callable[..., Tensor] | None = None
     hidden: Callable[..., Tensor] | None = None
 

@@ -87,8 +87,7 @@ class Watch:
     The record holds ``reached_<measure>`` (run), the first step of the grid at which it was so, missing if never.
     """
 
-    #: (measure, threshold) each: a loss's or accuracy's name, or one of ``Experiment.measures``.
-    thresholds: tuple[tuple[str, float], ...]
+    thresholds: tuple[tuple[str, float], ...]  #: (name, threshold) of losses, accuracies or ``measures``
     every: int = 10  #: the grid, in optimizer steps
     leave: bool = True  #: whether a member leaves once it has reached all of them
 
@@ -106,7 +105,6 @@ class Experiment:
     #: What a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table), ``"activation[i]"`` or
     #: ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the table), or a measure.
     keep: tuple[str, ...] = ()
-    #: Which thresholds are watched between measurements.
     watch: Watch | None = field(default=None, metadata={"recipe": "where set"})
     #: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and to bfloat16
     #: on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.

@@ -122,8 +122,7 @@ def kept(name: str, now: Measured) -> NDArray[Any]:
         return values
     if name in now.params:
         return now.params[name]
-    found = re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)
-    if not found:
+    if not (found := re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)):
         allowed = f"a parameter ({', '.join(now.params)}), output[q], activation[i], preactivation[i] or a measure"
         raise ValueError(f"keep = {name!r}: {allowed}")
     table = getattr(now, found[1] + "s")()[..., int(found[2])]  # (M, rows)

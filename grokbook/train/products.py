@@ -42,7 +42,7 @@ def using(library: str) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = convolutions
 
 
-def choose(step: Callable[[], Any], device: str, precision: str | None = None, before: str | None = None) -> str:
+def choose(step: Callable[[], Any], device: str, precision: str | None = None, before: str = "") -> str:
     """The library for a training.
 
     Args:

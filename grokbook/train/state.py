@@ -65,10 +65,9 @@ class State:
 
     def gradients(self) -> Params:
         """The gradient of each member's training loss over the next batch; nothing changes."""
-        before = {name: value.clone() for name, value in self.buffers.items()}
+        own, self.buffers = self.buffers, {name: value.clone() for name, value in self.buffers.items()}
         found = self._pass(self.step + 1)
-        for name, value in before.items():
-            self.buffers[name].copy_(value)
+        self.buffers = own
         return found
 
     def _pass(self, count: int | Tensor) -> Params:
