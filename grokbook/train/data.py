@@ -34,7 +34,7 @@ class Data:
     labels: Tensor  #: (M, rows), in training rows what the member is trained on, elsewhere the table's
     in_train: Tensor  #: (M, rows)
     targets: Tensor | None  #: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors
-    batches: Batches
+    batches: Batches  #: what each step takes, where it does not take the training sets whole
     whole: Batch | None = None  #: the training sets, where each step takes them whole; None with minibatches
 
     @classmethod
@@ -62,9 +62,10 @@ class Data:
         compose = optional(runs[0].task, "compose")
         data = cls(compose, dtype, on_device(table), true, given, on_device(masks), targets, batches)
         if runs[0].batch_size is None:
-            rows = [torch.from_numpy(one) for one in trained]
-            weights = [torch.full((len(one),), 1 / len(one), dtype=dtype) for one in trained]
-            data.whole = data.batch(*(torch.nn.utils.rnn.pad_sequence(one, True).to(device) for one in (rows, weights)))
+            pad = torch.nn.utils.rnn.pad_sequence
+            rows = pad([torch.from_numpy(one) for one in trained], batch_first=True)
+            weights = pad([torch.full((len(one),), 1 / len(one), dtype=dtype) for one in trained], batch_first=True)
+            data.whole = data.batch(rows.to(device), weights.to(device))
         return data
 
     def given(self, rows: Tensor) -> Tensor:

@@ -121,9 +121,8 @@ class Experiment:
     @property
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain JSON data."""
-        recipe = {"engine": ENGINE_VERSION, **describe(self)}
         raised = monitor.versions(self.name, (*self.measures, *self.keep))
-        return {**recipe, "measure_versions": raised} if raised else recipe
+        return {"engine": ENGINE_VERSION, **describe(self)} | ({"measure_versions": raised} if raised else {})
 
     @property
     def hash(self) -> str:
