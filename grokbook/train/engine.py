@@ -60,7 +60,7 @@ class Training:
         return cls(experiment, state, columns, [_place(device, library)], np.zeros(len(runs), np.int64))
 
     def evaluate(self) -> dict[str, float]:
-        """Measure, keep snapshots and let members leave, as is due before the next step; what a progress line says."""
+        """What is due before the next step: measures, snapshots, leaving. Mean losses and accuracies, if measured."""
         state, experiment, step, watch = self.state, self.experiment, self.state.step, self.experiment.watch
         watch = watch if watch and step % watch.every == 0 else None
         if step == self.evaluated or not (watch or step in experiment.snapshots or step in self.columns):
