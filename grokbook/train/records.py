@@ -33,10 +33,10 @@ FORMAT = {  # what NetCDF itself writes beside our attributes
     "_FillValue",
 }  # fmt: skip
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # how NetCDF marks the scale of one
-OTHER = "_nc4_non_coord_"  # put before the name of a variable that is called as a dimension it is not along, as NetCDF
+OTHER = "_nc4_non_coord_"  # NetCDF's, before the name of a variable that is called as a dimension it is not along
 SCHEMA = 2  # the checksums of 1 left attributes out: they could be edited, and are read no more
 ROOT = Path(grokbook.__file__).resolve().parent.parent
-SNAPSHOT_BITS = 11  # of mantissa, three digits, halve a file; snapshots of weights are drawn, not trained on
+SNAPSHOT_BITS = 11  # of mantissa, three decimal digits: they halve a file, and snapshots are drawn, not trained on
 PLACE = ("device", "machine", "torch", "products")  # what decides rounding; the last is the library of products
 FULL_DISK_SECONDS = 10.0  # between two tries to write to a full disk
 
@@ -373,23 +373,21 @@ def round_mantissa(values: NDArray[np.float32], bits: int) -> NDArray[np.float32
 @lru_cache(maxsize=1)
 def commit() -> str:
     """The commit this code stands at, with ``+`` if the working tree differs; empty outside a checkout."""
-    if (said := ROOT / "COMMIT").exists():  # of a copy of a checkout, by tools/gpu_pack.sh
+    if (said := ROOT / "COMMIT").exists():  # in a copy of a checkout that tools/gpu_pack.sh made
         return said.read_text().strip()
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()
 
-    try:
+    with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):
         return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain", "--", "grokbook"))
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        return ""
+    return ""
 
 
 @lru_cache(maxsize=1)
 def processor() -> str:
     """What this machine's processor calls itself, with family and model, which a bare name may leave open."""
-    try:
+    with contextlib.suppress(OSError, KeyError):  # another system, or another kind of processor
         told = dict(re.findall(r"(.+?)\s*: (.*)", Path("/proc/cpuinfo").read_text().split("\n\n")[0]))
         return f"{told['model name']} ({told['cpu family']}/{told['model']})"
-    except (OSError, KeyError):  # another system, or another kind of processor
-        return platform.processor() or platform.machine()
+    return platform.processor() or platform.machine()

@@ -172,10 +172,7 @@ def _weights(model: Model) -> int:
 
 
 def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:
-    """Device, members per stack, and workers that the machine that this runs on has cores or GPUs for.
-
-    ValueError where there is no such device, or one with less memory than a stack needs.
-    """
+    """Device, members per stack, and workers, for where this runs; ValueError if it has no such device or memory."""
     device = choose_device(device)
     if device == "cpu":
         block = block_size(experiment, device)
@@ -199,8 +196,8 @@ def train(
 ) -> xr.Dataset:
     """Train what of an experiment is not trained yet, and save its record.
 
-    Parts that are there already are not trained again, so the same command continues after a kill. Nor are runs that
-    another record has (see ``records.held``).
+    Every shard writes its own part; one that is there already is not trained again, so the same command continues
+    after a kill. Nor are runs that another record has (see ``records.held``).
 
     Args:
         device: see ``choose_device``; with a scheduler, what its workers find.
@@ -288,7 +285,7 @@ def _stacks(
 def _train(
     experiment: Experiment, places: list[list[int]], folder: Path, device: str, executor: Executor
 ) -> list[list[int]]:
-    """Train the stacks that have no part in the folder; all stacks, those that memory did not hold in halves."""
+    """Train the stacks that have no part in the folder; all stacks, in halves those that memory did not hold."""
     places = sorted(places, key=lambda place: -cost_of(experiment.select(place)))  # the last to finish is a short one
     shards = [experiment.select(place) for place in places]
     with progress.shown(experiment, shards, folder), heeding(signal.SIGINT, signal.SIGTERM):
@@ -392,8 +389,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> None:
 
 
 def _is_there(experiment: Experiment, path: Path) -> bool:
-    try:
+    with contextlib.suppress(FileNotFoundError, LookupError, records.DamagedRecord):
         records.find(experiment, path)
-    except (FileNotFoundError, LookupError, records.DamagedRecord):
-        return False
-    return True
+        return True
+    return False
