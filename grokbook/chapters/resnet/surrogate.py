@@ -15,7 +15,7 @@ from grokbook.chapters.resnet.training import run
 from grokbook.claims import Part, at_least, at_most, below, between, near
 from grokbook.curves import spearman
 from grokbook.models.slot_mlp import SlotMLP
-from grokbook.settings import Seeds, whole
+from grokbook.settings import Seeds, Widths, whole
 from grokbook.train.experiment import Experiment, Schedule
 from grokbook.words import percent, times
 
@@ -23,8 +23,6 @@ section = Section("surrogate")
 
 Epochs = Annotated[int, whole(1)]
 SEVEN, ELEVEN = ShapeSum(dictionary(7), 600), ShapeSum()
-DECAYS = (0.0, 1e-4, 3e-4, 1e-3, 3e-3)
-WIDTHS = (64, 128, 256, 512)
 NINE = ShapeSum(dictionary(9), 1640)
 
 
@@ -44,20 +42,22 @@ def slots(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment
         "slots",
         [
             run(SEVEN, _net(SEVEN), seed, epochs=epochs, weight_decay=decay, label=f"decay {decay:g}")
-            for decay in DECAYS
+            for decay in (0.0, 1e-4, 3e-4, 1e-3, 3e-3)
             for seed in range(seeds)
         ],
     )
 
 
-@section.experiment(quick={"epochs": 1, "seeds": 1})
-def slots_full(s: Settings, *, epochs: Epochs = 2500, seeds: Seeds = 3) -> Experiment:
+@section.experiment(quick={"epochs": 1, "seeds": 1, "widths": (64,)})
+def slots_full(
+    s: Settings, *, widths: Widths = (64, 128, 256, 512), epochs: Epochs = 2500, seeds: Seeds = 3
+) -> Experiment:
     """Eleven symbols at the paper's sizes of training set, batch and decay, by the width of the hidden layers."""
     return _experiment(
         "slots_full",
         [
             run(ELEVEN, _net(ELEVEN, width), seed, epochs=epochs, weight_decay=1e-4, label=f"width {width}")
-            for width in WIDTHS
+            for width in widths
             for seed in range(seeds)
         ],
     )
