@@ -141,12 +141,12 @@ def register(arguments: argparse.Namespace) -> None:
     from grokbook.page import standing  # which imports what draws
 
     made = chapters()[parameters.one_of("chapter", arguments.chapter, chapters())]
-    parts = {id: (claim.whose, [part.criterion for part in claim.parts]) for id, claim in made.claims.items()}
     try:
-        entered = criteria.enter(arguments.chapter, parts, standing(made), arguments.why or "")
+        entered = criteria.enter(made.name, made.claims, standing(made), arguments.why)
     except ValueError as error:
         raise BadInput(f"{error} with --why") from None
-    print(f"{len(entered)} of {len(parts)} criteria are new or changed{': ' if entered else ''}{', '.join(entered)}")
+    told = f"{len(entered)} of {len(made.claims)} criteria are new or changed"
+    print(f"{told}{': ' if entered else ''}{', '.join(entered)}")
 
 
 def verify(arguments: argparse.Namespace) -> None:
@@ -304,7 +304,7 @@ def options() -> dict[str, dict[str, Any]]:
         "--minutes": {**number, "help": "how long (default: to the end)"},
         "--cores": {**number, "help": "processes (default: one per core or per GPU)"},
         "--sample": {**number, "help": "only so many of its runs, spread over it"},
-        "--why": {"help": "why a criterion changes after its record exists"},
+        "--why": {"default": "", "help": "why a criterion changes after its record exists"},
     }
 
 

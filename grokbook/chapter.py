@@ -10,7 +10,7 @@ import dataclasses
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an experiment follows from a chapter's settings.
+    """How an experiment follows from a chapter's settings."""
 
-    Args:
-        make: settings and keywords -> experiment; the keywords' defaults are the paper's settings, or ours.
-        smaller: what may stand in on the page where there is no record, the largest first: keywords, and settings.
-        quick: keywords and settings at the quick scale.
-    """
-
-    make: Callable[..., Experiment]
-    smaller: tuple[Mapping[str, Any], ...] = ()
-    quick: Mapping[str, Any] = field(default_factory=dict)
+    make: Callable[..., Experiment]  #: of settings and keywords, whose defaults are the paper's settings, or ours
+    smaller: Sequence[Mapping[str, Any]]  #: keywords and settings of what may stand in for it, the largest first
+    quick: Mapping[str, Any]  #: keywords and settings at the quick scale
 
     def __call__(self, chosen: Settings, **given: Any) -> Experiment:
         """The experiment at some settings; ``given`` may name a keyword or a setting.
@@ -46,13 +40,12 @@ class Recipe:
             ValueError: a value out of its range, or a name that neither has.
         """
         own = settings.declared(self.make)
-        if unknown := [name for name in given if name not in own and name not in chosen.names()]:
-            raise ValueError(
-                f"{self.make.__name__} takes no {unknown[0]}; it takes {', '.join([*own, *chosen.names()])}"
-            )
-        arguments = {name: value for name, value in given.items() if name in own}
-        settings.check(self.make, arguments)
-        return self.make(dataclasses.replace(chosen, **{k: v for k, v in given.items() if k not in own}), **arguments)
+        known = [*own, *chosen.names()]
+        if unknown := [name for name in given if name not in known]:
+            raise ValueError(f"{self.make.__name__} takes no {unknown[0]}; it takes {', '.join(known)}")
+        settings.check(self.make, given)
+        arguments = {name: given.pop(name) for name in own if name in given}
+        return self.make(dataclasses.replace(chosen, **given), **arguments)
 
     def stand_ins(self, chosen: Settings) -> list[Experiment]:
         """The smaller experiments, the largest first."""
@@ -74,7 +67,7 @@ class Section:
         """Enter an experiment under its function's name (see ``Recipe``)."""
 
         def enter(make: Callable[..., Experiment]) -> Recipe:
-            made = self.experiments[make.__name__] = Recipe(make, tuple(smaller), quick or {})
+            made = self.experiments[make.__name__] = Recipe(make, smaller, quick or {})
             return made
 
         return enter
@@ -103,25 +96,20 @@ class Section:
         self.claims.append(Claim(id, figure, statement, placed[0], earlier=placed[1], **about))
 
 
+@dataclass(eq=False)
 class Chapter:
-    """A notebook and the package folder that backs it.
+    """A notebook and the package folder that backs it."""
 
-    Args:
-        name: of the folder and the notebook.
-        settings: the class whose defaults are what the figures are committed with.
-        sections: names of its modules, in the order of the page.
-        quick: settings at the quick scale.
-    """
-
-    def __init__(self, name: str, settings: type[Settings], sections: Sequence[str], quick: Mapping[str, Any]) -> None:
-        self.name, self.settings, self.quick = name, settings, dict(quick)
-        self._names = tuple(sections)
+    name: str  #: of the folder and the notebook
+    settings: type[Settings]  #: the class whose defaults are what the figures are committed with
+    modules: Sequence[str]  #: names of its sections, in the order of the page
+    quick: dict[str, Any]  #: settings at the quick scale
 
     @cached_property
     def sections(self) -> dict[str, Section]:
         """Its sections by name, imported when first asked for."""
         place = f"grokbook.chapters.{self.name}"
-        return {name: importlib.import_module(f"{place}.{name}").section for name in self._names}
+        return {name: importlib.import_module(f"{place}.{name}").section for name in self.modules}
 
     def room(self, name: str) -> str:
         """The module that makes an experiment, as a path in the repository."""

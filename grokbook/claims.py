@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,17 +27,11 @@ Records = Mapping[str, xr.Dataset]
 
 @dataclass(frozen=True)
 class Bound:
-    """What a number must meet.
+    """What a number must meet."""
 
-    Args:
-        words: as a criterion says it; ``{}`` stands where a threshold is written in the part's unit.
-        thresholds: the numbers for ``words``.
-        holds: number -> bool; infinity is "never", nan meets no bound.
-    """
-
-    words: str
-    thresholds: tuple[float, ...]
-    holds: Callable[[float], bool]
+    words: str  #: as a criterion says it; ``{}`` stands where a threshold is written in the part's unit
+    thresholds: tuple[float, ...]  #: the numbers for ``words``
+    holds: Callable[[float], bool]  #: of a number; infinity is "never", and nan meets no bound
 
     def say(self, show: Callable[[float], str]) -> str:
         """The bound in a unit, as "at least 99 %"."""
@@ -61,13 +55,13 @@ REACHED = Bound("reached", (), lambda x: bool(np.isfinite(x)))  # a time that is
 
 @dataclass(frozen=True)
 class Finding:
-    """What a part gave: the deciding ``value``, the ``seeds`` it comes from (n,), and whether the bound ``holds``."""
+    """What a part gave."""
 
     part: Part
-    value: float
-    seeds: NDArray[np.float64]
-    holds: bool
-    size: str  # of the smallest record that it rests on
+    value: float  #: that decides
+    seeds: NDArray[np.float64]  #: (n,) the values it comes from
+    holds: bool  #: whether the bound is met
+    size: str  #: of the smallest record that it rests on
 
     @property
     def ours(self) -> str:
@@ -81,27 +75,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Part:
-    """A measured quantity and the bound it must meet.
+    """A measured quantity and the bound it must meet."""
 
-    Args:
-        quantity: what is measured, as a reader says it: "delay t_test / t_train".
-        measure: a function of records and studies; one number, or one a seed.
-        bound: what must hold, of the median over seeds, or of each of them.
-        show: number -> text in its unit.
-        every: whether each seed must meet the bound; else the median decides.
-        on: names of the records and studies that ``measure`` gets; empty if its arguments are called so.
-    """
-
-    quantity: str
-    measure: Callable[..., ArrayLike]
+    quantity: str  #: what is measured, as a reader says it: "delay t_test / t_train"
+    measure: Callable[..., ArrayLike]  #: a function of records and studies; one number, or one a seed
     bound: Bound
-    show: Callable[[float], str] = number
-    every: bool = False
-    on: tuple[str, ...] = ()
+    show: Callable[[float], str] = number  #: number -> text in its unit
+    every: bool = False  #: whether each seed must meet the bound; else the median decides
+    on: tuple[str, ...] = ()  #: names of the records and studies that it gets; empty if its arguments are called so
 
     @property
     def criterion(self) -> str:
-        """The part in words; what the register holds."""
+        """The part in words, as the register holds it."""
         return f"{self.quantity}: {self.bound.say(self.show)}" + (", in every run" if self.every else "")
 
     @property
@@ -111,20 +96,15 @@ class Part:
         return self.on or tuple(one.name for one in arguments if one.default is one.empty)
 
     def find(self, records: Records) -> Finding:
-        """Measure, and hold against the bound.
-
-        Raises:
-            KeyError: a record is missing.
-        """
+        """Measure, and hold against the bound; ``KeyError`` where a record is missing."""
         found = [records[name] for name in self.needs]
         with unmeasured():
             seeds = np.atleast_1d(np.asarray(self.measure(*found), float)).ravel()
         known = seeds[~np.isnan(seeds)]
         value = float(np.median(known)) if len(known) else float("nan")
-        sizes = smallest(record.attrs.get("size", "full") for record in found)
-        deciding = seeds if self.every else np.array([value])
-        holds = bool(len(deciding)) and all(not np.isnan(x) and self.bound.holds(float(x)) for x in deciding)
-        return Finding(self, value, seeds, holds, sizes)
+        deciding = seeds if self.every else [value]
+        holds = len(deciding) > 0 and all(not np.isnan(x) and self.bound.holds(float(x)) for x in deciding)
+        return Finding(self, value, seeds, holds, smallest(record.attrs.get("size", "full") for record in found))
 
 
 def smallest(sizes: Any) -> str:
@@ -134,19 +114,12 @@ def smallest(sizes: Any) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the records say about a claim.
+    """What the records say about a claim."""
 
-    Args:
-        outcome: one of ``OUTCOMES``.
-        findings: one a part.
-        size: of the smallest record behind it.
-        note: what else a reader must know, as the command that makes a missing record.
-    """
-
-    outcome: str
-    findings: tuple[Finding, ...] = ()
-    size: str = "full"
-    note: str = ""
+    outcome: str  #: one of ``OUTCOMES``
+    findings: tuple[Finding, ...] = ()  #: one a part
+    size: str = "full"  #: of the smallest record behind it
+    note: str = ""  #: what else a reader must know, as the command that makes a missing record
 
     @property
     def line(self) -> str:
@@ -157,28 +130,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement that records can decide.
+    """A statement that records can decide."""
 
-    Args:
-        id: short name, unique in its chapter.
-        figure: the paper's figure or section, as a reader would say it ("Fig. 1a").
-        statement: what is claimed, in our words.
-        parts: all must hold for "reproduced", some for "partly".
-        paper: what the paper reports, with its place if that is not ``figure``; empty if it gives no number.
-        forecast: what we expected before training, and from what.
-        whose: ``"paper"``, or ``"ours"`` for a question that we put to it.
-        earlier: the parts as they were registered, where they were changed after the record without an error in them;
-            these are what the claim counts by.
-    """
-
-    id: str
-    figure: str
-    statement: str
-    parts: tuple[Part, ...] = field(repr=False)
-    paper: str = ""
-    forecast: str = ""
-    whose: str = "paper"
-    earlier: tuple[Part, ...] = field(default=(), repr=False)
+    id: str  #: short name, unique in its chapter
+    figure: str  #: the paper's figure or section, as a reader would say it ("Fig. 1a")
+    statement: str  #: what is claimed, in our words
+    parts: tuple[Part, ...]  #: all must hold for "reproduced", some for "partly"
+    paper: str = ""  #: what the paper reports, with its place if that is not ``figure``; empty if it gives no number
+    forecast: str = ""  #: what we expected before training, and from what
+    whose: str = "paper"  #: or ``"ours"``, for a question that we put to it
+    #: The parts as registered, by which it counts, where they were changed after the record with no error in them.
+    earlier: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         if self.whose not in ("paper", "ours"):

@@ -22,26 +22,20 @@ def own_steps(record: xr.Dataset) -> xr.Dataset:
 
 
 def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
-    """When a curve first reaches a threshold.
+    """(...), the first of the steps at which a curve has at least a threshold; nan if there is none.
 
     Args:
         values: (..., step) a measured quantity, for example an accuracy; nan counts as not reached.
         steps: (step,) the optimizer steps at which it was measured.
-        threshold: the value to reach.
-
-    Returns:
-        (...), the first evaluated step with ``values >= threshold``; nan if there is none.
 
     Raises:
         ValueError: not one value per step.
     """
     values, steps = np.asarray(values, float), np.asarray(steps, float)
-    if steps.ndim != 1 or values.shape[-1:] != steps.shape:
+    if values.shape[-1:] != steps.shape:
         raise ValueError(f"values must have one entry per step, got values {values.shape} and steps {steps.shape}")
-    if not len(steps):
-        return np.full(values.shape[:-1], np.nan)
-    reached = values >= threshold  # (..., step)
-    return np.where(reached.any(-1), steps[reached.argmax(-1)], np.nan)
+    found = np.where(values >= threshold, steps, np.inf).min(-1, initial=np.inf)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def first(record: xr.Dataset, curve: str, threshold: float = LEARNT) -> Array:
@@ -102,15 +96,12 @@ def peak(record: xr.Dataset, curve: str | Array, after: ArrayLike = 0.0) -> tupl
 
 
 def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) -> tuple[Array, Array]:
-    """A quantity of every run against a swept setting.
+    """(n,) the settings of a sweep, increasing, and (seed, n) a quantity at them; nan where a seed has no such run.
 
     Args:
         record: the runs of one condition.
         over: name of the swept coordinate, as ``"width"``.
         values: record -> (run,).
-
-    Returns:
-        (n,) the settings in increasing order and (seed, n) the values, nan where a seed has no such run.
     """
     settings, seeds = np.unique(record[over].values), np.unique(record.seed.values)
     table = np.full((len(seeds), len(settings)), np.nan)

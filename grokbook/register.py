@@ -14,11 +14,13 @@ version that says the same in other words. Claims that are gone say when and why
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from grokbook.claims import Claim
 from grokbook.train import records
 
 Entry = Mapping[str, Any]
@@ -30,11 +32,7 @@ def path(chapter: str) -> Path:
 
 
 def load(chapter: str) -> dict[str, Any]:
-    """Claim id -> entry, in the order of the chapter; empty where a chapter has no register.
-
-    Raises:
-        ValueError: the file is no JSON.
-    """
+    """Claim id -> entry, in the order of the chapter; empty without a register, ``ValueError`` where it is no JSON."""
     file = path(chapter)
     if not file.exists():
         return {}
@@ -50,12 +48,9 @@ def changed(entry: Entry) -> bool:
 
 
 def counted(entry: Entry, outcome: str, size: str = "full") -> str:
-    """The verdict to count: that of the criterion before unforced changes, where there are any, else ``outcome``.
+    """The verdict to count: that of the criterion before unforced changes, where there are any.
 
-    Args:
-        entry: of the claim.
-        outcome: what today's criterion gives on the committed records.
-        size: of these records; what fails on smaller ones than it should have, if in part, is undecided.
+    Else ``outcome``, today's on records of this size. What fails on smaller records, if in part, is undecided.
     """
     if "counted" not in entry:
         return outcome
@@ -67,12 +62,10 @@ def story(entry: Entry) -> list[str]:
     """The versions of a criterion that followed a record, each as a line."""
     lines = []
     versions = entry.get("versions", ())
-    for before, one in zip([None, *versions], versions, strict=False):
-        if one.get("restated"):
-            continue
-        if before is None:
-            lines += [f"Added on {one['date']}, after the record."] if one.get("added_later") else []
-        elif one.get("record", "none") != "none":
+    if versions and versions[0].get("added_later"):
+        lines.append(f"Added on {versions[0]['date']}, after the record.")
+    for before, one in itertools.pairwise(versions):
+        if one["record"] != "none" and not one.get("restated"):
             error = " It was in error." if one.get("forced") else ""
             was = "; ".join(before["parts"]) if "parts" in before else before["criterion"]
             then = f" (verdict then: {before['verdict']})" if before.get("verdict") else ""
@@ -80,32 +73,22 @@ def story(entry: Entry) -> list[str]:
     return lines
 
 
-def enter(
-    chapter: str, parts: Mapping[str, tuple[str, list[str]]], standing: Mapping[str, str], why: str = ""
-) -> list[str]:
-    """Enter the claims of today whose parts are not the register's last version.
+def enter(chapter: str, claims: Mapping[str, Claim], standing: Mapping[str, str], why: str) -> list[str]:
+    """Enter a chapter's claims whose parts are not the register's last version; their ids.
 
     Args:
-        chapter: whose register.
-        parts: claim id -> whose claim it is and its parts in words.
         standing: claim id -> the size of the record that exists, or "none".
-        why: needed where one of them has a record.
-
-    Returns:
-        The ids that were entered.
-
-    Raises:
-        ValueError: a criterion changes after its record without a reason.
+        why: needed where one of them has a record; ``ValueError`` where it is empty then.
     """
     entries, made = load(chapter), []
-    for id, (whose, words) in parts.items():
-        entry = entries.setdefault(id, {"whose": whose, "versions": []})
-        if entry["versions"] and entry["versions"][-1].get("parts") == words:
+    for id, claim in claims.items():
+        parts, record = [part.criterion for part in claim.parts], standing[id]
+        entry = entries.setdefault(id, {"whose": claim.whose, "versions": []})
+        if entry["versions"] and entry["versions"][-1].get("parts") == parts:
             continue
-        record = standing.get(id, "none")
         if record != "none" and not why:
             raise ValueError(f"{chapter}: the criterion of {id} changes after its record exists: say why")
-        version: dict[str, Any] = {"date": datetime.date.today().isoformat(), "parts": words, "record": record}
+        version: dict[str, Any] = {"date": datetime.date.today().isoformat(), "parts": parts, "record": record}
         if record != "none":
             version |= {"why": why, "forced": False} if entry["versions"] else {"why": why, "added_later": True}
         entry["versions"].append(version)
