@@ -52,8 +52,6 @@ def status(arguments: argparse.Namespace) -> None:
 def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
     parameters.check_device(arguments.device, arguments.scheduler)
-    if arguments.out:
-        arguments.out.mkdir(parents=True, exist_ok=True)
     missing, failed = [], []
     for experiment in wanted(arguments):
         if not arguments.fresh:
@@ -90,10 +88,8 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
         scheduler=arguments.scheduler,
         anew=arguments.fresh,
     )
-    new = record.sizes["run"] - record.attrs.get("taken", 0)
-    print(
-        f"{experiment.name}: {new} runs trained; all of the record took {record.attrs['wall_seconds']:.0f} core seconds"
-    )
+    new, took = record.sizes["run"] - record.attrs.get("taken", 0), record.attrs["wall_seconds"]
+    print(f"{experiment.name}: {new} runs trained; all of the record took {took:.0f} core seconds")
     watched = dict(experiment.watch.thresholds) if experiment.watch else {}
     for split in ("train", "test"):
         curve = f"{split}_accuracy"
@@ -113,11 +109,11 @@ def queue_(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise BadInput(str(error)) from None
     todo = queue.Queue(found, arguments.out or records.ROOT / "results", runner.choose_device(arguments.device))
-    if not arguments.run:
+    if arguments.run:
+        os.nice(19)
+        todo.run(arguments.minutes, arguments.cores)
+    else:
         show(todo.rows())
-        return
-    os.nice(19)
-    todo.run(arguments.minutes, arguments.cores)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -210,8 +206,7 @@ def wanted(arguments: argparse.Namespace) -> list[Experiment]:
     if reduced:
         if given:
             raise BadInput(f"--reduced {name} has settings of its own; leave out {given[0]}")
-        smaller = stand_in(found[name])
-        if smaller is None:
+        if (smaller := stand_in(found[name])) is None:
             raise BadInput(f"nothing stands in for {name}; leave out --reduced")
         return [smaller]
     values = parameters.convert(name, found[name].known, parameters.parse_assignments(given))
@@ -250,10 +245,6 @@ class Parser(argparse.ArgumentParser):
             known = [name.strip(" '") for name in match[2].split(",")]
             what = message.split(":")[0].removeprefix("argument ")
             message = f'no {what} "{match[1]}"{parameters.suggest(match[1], known)}; there is: {", ".join(known)}'
-        elif message.startswith("unrecognized arguments: "):
-            unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0]
-            known = [name for name in self._option_string_actions if name.startswith("--")]
-            message = f"unknown argument {unknown}{parameters.suggest(unknown, known)}; options: {', '.join(known)}"
         one_line = message.replace("\n", "\\n")
         self.exit(2, f"{self.prog}: {one_line}\n")
 
@@ -261,7 +252,9 @@ class Parser(argparse.ArgumentParser):
         """As usual, but an unknown option is reported by the command that does not know it."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            getattr(parsed, "parser", self).error(f"unrecognized arguments: {' '.join(unknown)}")
+            known = [name for name in parsed.parser._option_string_actions if name.startswith("--")]
+            told = f"{unknown[0]}{parameters.suggest(unknown[0], known)}; options: {', '.join(known)}"
+            parsed.parser.error(f"unknown argument {told}")
         return parsed
 
 
@@ -273,6 +266,7 @@ def positive(text: str) -> int:
 
 def options() -> dict[str, dict[str, Any]]:
     """Every argument that a command may take."""
+    user = session.current()
     number: dict[str, Any] = {"type": positive, "metavar": "N"}
     flag: dict[str, Any] = {"action": "store_true"}
     folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
@@ -282,21 +276,18 @@ def options() -> dict[str, dict[str, Any]]:
         "experiment": {"metavar": "CHAPTER/EXPERIMENT", "help": "for list, status and train also a whole CHAPTER"},
         "-p --parameter": {**given, "help": "of the chapter's page, or of the experiment; several may follow one -p"},
         "--scale": {
-            "choices": ("full", "quick"),
+            "choices": build.SCALES,
             "default": "full",
             "help": "full (default): settings for which records are stored; quick: small ones, trained in minutes",
         },
         "--fresh": {**flag, "help": "ignore stored records and train again"},
         "--reduced": {**flag, "help": "the smaller one that stands in for it on a page"},
-        "--device": {
-            "default": session.current().device,
-            "help": "auto (default: CUDA where there is one), cpu or cuda",
-        },
+        "--device": {"default": user.device, "help": "auto (default: CUDA where there is one), cpu or cuda"},
         "--out": {**folder, "help": "where records go (default: the local cache; for queue results)"},
         "--workers": {**number, "help": "processes (default: one per core or per GPU)"},
         "--scheduler": {
             "metavar": "ADDRESS",
-            "default": session.current().scheduler or None,
+            "default": user.scheduler or None,
             "help": "a Dask scheduler, as in tls://host:8786, whose workers train instead",
         },
         "--block": {**number, "help": "members trained side by side in one process"},

@@ -32,18 +32,12 @@ def badge(outcome: str, size: str = "full", *, changed: bool = False) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Html:
-    """Markup that shows itself in a notebook and in the page.
-
-    Args:
-        poster: a PNG that stands for it elsewhere.
-        figures: what it shows one of at a time, by name.
-        text: what stands for it where there is no HTML.
-    """
+    """Markup that shows itself in a notebook and in the page."""
 
     markup: str
-    poster: bytes = b""
-    figures: Mapping[str, Figure] = field(default_factory=dict)
-    text: str = "(shown in the page)"
+    poster: bytes = b""  #: a PNG that stands for it elsewhere
+    figures: Mapping[str, Figure] = field(default_factory=dict)  #: what it shows one of at a time, by name
+    text: str = "(shown in the page)"  #: what stands for it where there is no HTML
 
     def _repr_html_(self) -> str:
         return self.markup

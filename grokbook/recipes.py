@@ -54,15 +54,14 @@ def _phrase(columns: Mapping[str, Any], batches: Sequence[int | None]) -> str:
 
 def _values(values: Any, label: str = "", usual: float = 0.0) -> str:
     """One value, a few, or their range; nothing where all are as usual, or what the label says."""
-    distinct = list(dict.fromkeys(values.tolist()))
     if values.dtype.kind not in "iuf":
-        return ", ".join(_starless(one) for one in distinct if one not in ("", label))
+        return ", ".join(_starless(one) for one in dict.fromkeys(values.tolist()) if one not in ("", label))
     distinct = list(dict.fromkeys(np.nan_to_num(values, nan=usual).tolist()))
     if distinct == [usual]:
         return ""
-    distinct = distinct if len(distinct) <= 3 else sorted(distinct)
-    shown = [f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" for value in distinct]
-    return ", ".join(shown) if len(shown) <= 3 else f"{shown[0]} to {shown[-1]} ({len(shown)} values)"
+    few = len(distinct) <= 3
+    shown = [f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}" for x in (distinct if few else sorted(distinct))]
+    return ", ".join(shown) if few else f"{shown[0]} to {shown[-1]} ({len(shown)} values)"
 
 
 def _starless(words: str) -> str:

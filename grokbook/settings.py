@@ -73,16 +73,12 @@ Device = Annotated[str, choice(*DEVICES)]
 class Settings:
     """Base of a chapter's settings: what every page has, and the check of all ranges.
 
-    Args:
-        budget: the most that a training may cost to be started from the page, in PFLOP.
-        device: where to train.
-
     Raises:
         ValueError: one line with name, value and what is allowed.
     """
 
-    budget: Budget = 0.5
-    device: Device = "auto"
+    budget: Budget = 0.5  #: the most that a training may cost to be started from the page
+    device: Device = "auto"  #: where to train
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -98,11 +94,7 @@ class Settings:
 
 
 def check(owner: Any, given: Mapping[str, Any]) -> None:
-    """Hold values against the ranges in the annotations of a class or function.
-
-    Raises:
-        ValueError: as ``Settings``.
-    """
+    """Hold values against the ranges in the annotations of a class or function; ``ValueError`` as ``Settings``."""
     for name, annotation in get_type_hints(owner, include_extras=True).items():
         for one in getattr(annotation, "__metadata__", ()) if name in given else ():
             if isinstance(one, Range) and not one.allows(given[name]):
@@ -122,8 +114,7 @@ def declared(function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
 def read(value: Any, kind: Any) -> Any:
     """A value as a type: int, float, str, bool or a tuple of one of them. Text is read as that type.
 
-    Raises:
-        ValueError: it is not of that type; nothing is rounded.
+    ``ValueError`` where it is not of that type; nothing is rounded.
     """
     if get_origin(kind) is tuple and isinstance(value, str | list | tuple):
         parts = [one.strip(" '\"") for one in value.strip("[]()").split(",")] if isinstance(value, str) else value

@@ -53,7 +53,6 @@ class Settings:
     output: Path | None = None  # where to build; root/_build if None
 
     def __post_init__(self) -> None:
-        parameters.one_of("scale", self.scale, SCALES)
         parameters.check_device(self.device)
 
     @property
@@ -288,9 +287,8 @@ def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tupl
 
 def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
     """Render the stage into a fresh folder and put it at the place; the old site stays if anything fails."""
-    fresh, old = place.with_name(place.name + ".new"), place.with_name(place.name + ".old")
-    for folder in (fresh, old):
-        shutil.rmtree(folder, ignore_errors=True)
+    fresh = place.with_name(f"{place.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
     words = ["build", str(stage), "--path-output", str(fresh), "-n", "--keep-going", *(["-W"] if strict else [])]
     process = multiprocessing.get_context("spawn").Process(target=_jupyter_book, args=(words, log), daemon=True)
     process.start()
@@ -307,10 +305,9 @@ def _render(stage: Path, place: Path, log: Path, *, strict: bool) -> Path:
     (html / "index.html").write_text(f'<link rel="icon" href="_static/favicon.svg">{front}', encoding="utf-8")
     lighten(html)
     if place.exists():
-        place.rename(old)
+        place.rename(fresh / "old")
     html.rename(place)
-    for folder in (fresh, old):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(fresh, ignore_errors=True)
     return place / "index.html"
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import itertools
 import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-ICONS = re.compile(r"<script[^>]*fontawesome\.js[^>]*></script>")  # the style sheet has the same icons as a font
-FORMULAS = re.compile(r"<script[^>]*tex-chtml\.js[^>]*></script>")
-SOON = re.compile(r"<script (?!defer|async)([^>]*src=)")
-OPTIONS = re.compile(r"<script>(DOCUMENTATION_OPTIONS\.[^<]*)</script>")
-INLINE = re.compile(r'src="data:image/png;base64,([^"]+)"')
 MEANING = re.compile(r'<dt id="(term-[^"]+)">.*?<dd><p>(.*?)</p>', re.DOTALL)
 TERM = re.compile(r'<a class="reference internal" href="(?:words\.html)?#(term-[^"]+)"')
-PICTURE = re.compile(r"<img ([^>]*)>")
 
 
 def lighten(site: Path) -> None:
@@ -39,16 +34,18 @@ def lighten(site: Path) -> None:
 
 
 def _light(text: str, site: Path, page: Path, meanings: Mapping[str, str]) -> str:
-    if 'class="math' not in text:
-        text = FORMULAS.sub("", text)
+    # The style sheet has the same icons as a font.
+    unused = "fontawesome" if 'class="math' in text else "fontawesome|tex-chtml"
+    text = re.sub(rf"<script[^>]*(?:{unused})\.js[^>]*></script>", "", text)
     if meanings:
         text = TERM.sub(lambda link: f'{link[0]} title="{meanings[link[1]]}"', text)
-    text = SOON.sub(r"<script defer \1", ICONS.sub("", text))
-    text = OPTIONS.sub(r'<script type="module">\1</script>', text)  # what it adds to is deferred now as well
-    text = INLINE.sub(lambda found: f'src="{_file(found[1], site, page)}"', text)
+    text = re.sub(r"<script (?!defer|async)([^>]*src=)", r"<script defer \1", text)
+    # What this adds to is deferred now as well.
+    text = re.sub(r"<script>(DOCUMENTATION_OPTIONS\.[^<]*)</script>", r'<script type="module">\1</script>', text)
+    text = re.sub('src="data:image/png;base64,([^"]+)"', lambda found: f'src="{_file(found[1], site, page)}"', text)
     head, article, rest = text.partition("<article")
-    order = iter(range(1_000_000))
-    return head + article + PICTURE.sub(lambda found: _lazy(found, page, first=next(order) == 0), rest)
+    order = itertools.count()
+    return head + article + re.sub("<img ([^>]*)>", lambda found: _lazy(found, page, first=next(order) == 0), rest)
 
 
 def _file(encoded: str, site: Path, page: Path) -> str:

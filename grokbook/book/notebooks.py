@@ -41,7 +41,6 @@ def canonical(notebook: Notebook) -> Notebook:
     result["metadata"] = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {key: value for key, value in language.items() if key != "version"},
-        **{key: result["metadata"][key] for key in ("mystnb",) if key in result["metadata"]},
     }
     _dash_missing_facts(result)
     result["cells"] = [part for cell in result["cells"] for part in _apart(cell)]

@@ -57,12 +57,11 @@ def parse_assignments(texts: Iterable[str]) -> dict[str, str]:
 
 
 def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values with their declared types.
+    """The given values with their declared types, text read as them.
 
     Args:
         owner: whose parameters they are, for the messages.
         known: name -> type and default, see ``settings.declared``.
-        given: name -> value; text is read as the declared type.
 
     Raises:
         BadInput: an unknown name, or another type.
@@ -78,10 +77,8 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
         try:
             values[name] = read(value, kind)
         except ValueError:
-            told = kind.__name__ if isinstance(kind, type) else kind
-            raise BadInput(
-                f"{owner}: {name} = {value!r} is not of type {told}; for example {name}={default!r}"
-            ) from None
+            told = f"{kind.__name__ if isinstance(kind, type) else kind}; for example {name}={default!r}"
+            raise BadInput(f"{owner}: {name} = {value!r} is not of type {told}") from None
     return values
 
 

@@ -39,7 +39,7 @@ def frames(
     colors: int = 64,
     start: int = 0,
 ) -> Html:
-    """A slider and a play button over pictures.
+    """A slider and a play button over pictures, which show themselves as the last line of a cell.
 
     Args:
         pictures: (n,) matplotlib figures.
@@ -48,9 +48,6 @@ def frames(
         description: the slider's name, e.g. "training step".
         dpi, colors: resolution and palette with which they are drawn as PNG.
         start: the frame that is shown first.
-
-    Returns:
-        What shows itself; make it the last line of a cell.
 
     Raises:
         ValueError: different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
