@@ -36,8 +36,7 @@ class Recipe:
     def __call__(self, chosen: Settings, **given: Any) -> Experiment:
         """The experiment at some settings; ``given`` may name a keyword or a setting.
 
-        Raises:
-            ValueError: a value out of its range, or a name that neither has.
+        ``ValueError`` for a value out of its range, or a name that neither has.
         """
         own = settings.declared(self.make)
         known = [*own, *chosen.names()]

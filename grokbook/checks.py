@@ -10,7 +10,7 @@ from typing import Any
 
 
 def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
-    """``value`` as an int of at least ``least`` and at most ``most``; ``ValueError`` if it is no integer, or outside."""
+    """``value`` as an int from ``least`` to ``most``; ``ValueError`` if it is no integer, or outside."""
     with contextlib.suppress(TypeError):
         value = operator.index(value)
     if not isinstance(value, int) or not least <= value <= most:

@@ -26,7 +26,7 @@ from IPython.display import HTML, Image, display
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
-from grokbook.claims import OUTCOMES, Verdict, smallest
+from grokbook.claims import OUTCOMES, SIZES, Verdict, smallest
 from grokbook.measures.common import unmeasured
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
@@ -64,8 +64,6 @@ class Page(Mapping[str, xr.Dataset]):
             self._shell.ast_transformers[:] = [one for one in self._shell.ast_transformers if type(one) is not _Guarded]
             self._shell.ast_transformers.append(_Guarded())
 
-    # ----------------------------------------------------------------------------------------- datasets by name
-
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self._found:
             try:
@@ -90,10 +88,9 @@ class Page(Mapping[str, xr.Dataset]):
         return recipe(self.settings, **(recipe.quick if quick else {}))
 
     def _study(self, name: str) -> xr.Dataset:
-        compute, asked = self.chapter.studies[name], list(self._asked)
+        compute = self.chapter.studies[name]
         arguments = inspect.signature(compute).parameters
         given: dict[str, Any] = {one: self.settings if one == "s" else self[one] for one in arguments}
-        self._asked = asked
         try:
             with unmeasured():
                 study = compute(**given)
@@ -115,17 +112,10 @@ class Page(Mapping[str, xr.Dataset]):
             candidates.extend(fewer_seeds(wanted))
         affordable = next((one for one in candidates if petaflop(one) <= self.settings.budget), None)
         if affordable is None or (self.at_home and not fresh):
-            raise NotTrained(name, self.command(name))
+            budget = np.format_float_positional(petaflop(wanted) * 1.05, 2, fractional=False)
+            raise NotTrained(name, f"grokbook train {self.chapter.name}/{name}" if self.at_home else f"budget={budget}")
         record = runner.obtain(affordable, device=self.settings.device)
         return record.assign_attrs(size=size_of(wanted, affordable))
-
-    def command(self, name: str) -> str:
-        """What to type to make a missing record."""
-        if self.at_home or petaflop(self.experiment(name)) <= self.settings.budget:
-            return f"grokbook train {self.chapter.name}/{name}"
-        return f"budget={np.format_float_positional(petaflop(self.experiment(name)) * 1.05, 2, fractional=False)}"
-
-    # ------------------------------------------------------------------------------------------- what is shown
 
     def show(self, figure: Any, id: str, claims: Sequence[str] = ()) -> None:
         """Show a figure, save it as PNG and SVG and its numbers as CSV, and write what stands below it.
@@ -133,10 +123,7 @@ class Page(Mapping[str, xr.Dataset]):
         Args:
             figure: a matplotlib figure, or a widget of frames.
             id: of the figure and its files, as "fig4b".
-            claims: ids of the claims that it decides.
-
-        Raises:
-            KeyError: no such claim.
+            claims: ids of the claims that it decides; ``KeyError`` where there is no such claim.
         """
         asked, self._asked = self._asked, []
         alone = hasattr(figure, "savefig")
@@ -266,9 +253,9 @@ def standing(chapter: Chapter) -> dict[str, str]:
     home, sizes = chapter.settings(), {}
     for name, recipe in chapter.experiments.items():
         wanted = recipe(home)
-        there = [one for one in (wanted, *recipe.stand_ins(home)) if runner.status(one, whole=False).state == "present"]
-        sizes[name] = size_of(wanted, there[0]) if there else "none"
-    order = ("full", "fewer seeds", "smaller", "none")
+        there = (one for one in (wanted, *recipe.stand_ins(home)) if runner.status(one, whole=False).state == "present")
+        sizes[name] = next((size_of(wanted, one) for one in there), "none")
+    order = (*SIZES, "none")
     return {  # what rests on theory alone has its "record" as soon as it is written
         id: max((sizes[one] for one in chapter.needed_by(*claim.needs)), key=order.index, default="full")
         for id, claim in chapter.claims.items()

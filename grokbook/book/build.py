@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class Settings:
     scale: str = "full"  # full: the notebooks' own parameters; quick: the small ones of each chapter
     fresh: bool = False  # train again whatever is stored
     device: str = "auto"
-    root: Path = field(default=ROOT)  # the repository
+    root: Path = ROOT  # the repository
     output: Path | None = None  # where to build; root/_build if None
 
     def __post_init__(self) -> None:
@@ -58,16 +58,6 @@ class Settings:
     @property
     def build(self) -> Path:
         return self.output or self.root / "_build"
-
-    @property
-    def log(self) -> Path:
-        """Where kernels say which records they obtained, a JSON object a line."""
-        return self.build / "records.jsonl"
-
-    @property
-    def progress(self) -> Path:
-        """Where kernels say how far a training is."""
-        return self.build / "progress.txt"
 
 
 def chapters(root: Path = ROOT) -> list[str]:
@@ -95,16 +85,14 @@ def make_figures(settings: Settings) -> Path:
         drawn = stage / "figures"
         shutil.rmtree(drawn)
         _execute(given, stage, settings)
-        made = sorted(path.relative_to(drawn) for path in drawn.rglob("*.*"))
-        there = sorted(path.relative_to(place) for path in place.rglob("*.*"))
+        made, there = ({path.relative_to(top) for path in top.rglob("*.*")} for top in (drawn, place))
         same, _, _ = filecmp.cmpfiles(drawn, place, map(str, made), shallow=False)
-        for path in made:
-            if str(path) not in same:
-                write_whole(place / path, (drawn / path).read_bytes())
-        for path in there:
-            if path not in made:
-                print(f"  {place / path}: no page makes this file any more")
-        print(f"  {len(made)} files in {place}, {len(made) - len(same)} of them new or changed")
+        new = made - set(map(Path, same))
+        for path in new:
+            write_whole(place / path, (drawn / path).read_bytes())
+        for path in sorted(there - made):
+            print(f"  {place / path}: no page makes this file any more")
+        print(f"  {len(made)} files in {place}, {len(new)} of them new or changed")
     return place
 
 
@@ -130,15 +118,12 @@ def plan(chapter: str, given: Mapping[str, Any], settings: Settings) -> dict[str
 
 @contextlib.contextmanager
 def _building(settings: Settings, what: str) -> Iterator[None]:
-    """One build at a time in a build folder, a second one waits; says at the end which records it stands on."""
+    """One build at a time in a build folder, a second one waits."""
     with workers.alone(settings.build / "lock", f"builds in {settings.build}"):
         scale = "" if settings.scale == "full" else f" at {settings.scale} scale"
         print(f"Building {what}{scale}.", flush=True)
         started = time.monotonic()
-        for file in (settings.log, settings.progress):
-            file.write_text("", encoding="utf-8")
         yield
-        tell_records(settings.log)
         print(f"Done in {words.seconds(time.monotonic() - started)}.", flush=True)
 
 
@@ -175,17 +160,19 @@ def _stage(root: Path, stage: Path, only: str | None = None) -> Path:
 def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Settings) -> None:
     """Execute the chapters, one per core at a time, and leave their canonical notebooks and plots in the stage.
 
-    Raises:
-        BuildError: a chapter failed; the others are ended.
+    Says in the end which records they stand on; ``BuildError`` where one failed: the others are ended.
     """
+    log, progress = settings.build / "records.jsonl", settings.build / "progress.txt"
+    for file in (log, progress):  # kernels say in them which records they obtained, and how far a training is
+        file.write_text("", encoding="utf-8")
     handed = dataclasses.replace(
         session.current(),
         scale=settings.scale,
         device=settings.device,
         fresh=settings.fresh,
         figures=str(stage / "figures"),
-        log=str(settings.log),
-        progress=str(settings.progress),
+        log=str(log),
+        progress=str(progress),
         turn=str(settings.build / "lock.training"),
     )
     environment = {
@@ -197,11 +184,10 @@ def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Setting
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     (stage / "figures").mkdir(parents=True, exist_ok=True)
-    (settings.build / "lock.training").touch()
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers.cores(), len(given)), context, _begin, (environment,))
     try:
-        with settings.progress.open(encoding="utf-8") as lines:
+        with progress.open(encoding="utf-8") as lines:
             for late in (False, True):
                 futures = {
                     pool.submit(_execute_notebook, stage / "book" / f"{name}.ipynb", values, settings.root): name
@@ -217,6 +203,7 @@ def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Setting
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+    tell_records(log)
 
 
 def _begin(environment: Mapping[str, str]) -> None:
