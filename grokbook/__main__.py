@@ -181,9 +181,6 @@ def show(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-# ------------------------------------------------------------------------------------ what the arguments name
-
-
 def experiments(prefix: str | None = None) -> dict[str, Entry]:
     """'chapter/experiment' -> entry; all, those of one chapter, or one."""
     if prefix is None:
@@ -230,15 +227,8 @@ def settings(arguments: argparse.Namespace) -> build.Settings:
     return build.Settings(scale=arguments.scale, fresh=arguments.fresh, device=arguments.device)
 
 
-# ---------------------------------------------------------------------------------------------------- parsing
-
-
 class Parser(argparse.ArgumentParser):
     """An argparse parser whose complaints are one line with the nearest known name."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
-        super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
@@ -301,7 +291,7 @@ def options() -> dict[str, dict[str, Any]]:
 
 def parser() -> Parser:
     """Commands with an example each; what they do is their function's docstring."""
-    top = Parser(prog="grokbook", description="Train, draw, check and render the Grokking Book.")
+    top = Parser(prog="grokbook", description="Train, draw, check and render the Grokking Book.", allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"grokbook {grokbook.__version__}")
     commands = top.add_subparsers(dest="command", metavar="command", required=True, title="commands")
     known = {name.split()[-1].strip("-"): (name.split(), told) for name, told in options().items()}
@@ -326,6 +316,8 @@ def parser() -> Parser:
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
             epilog=f"example:\n  grokbook {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         made.set_defaults(do=do, parser=made)
         for name in taken.split():

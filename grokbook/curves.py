@@ -22,14 +22,11 @@ def own_steps(record: xr.Dataset) -> xr.Dataset:
 
 
 def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
-    """(...), the first of the steps at which a curve has at least a threshold; nan if there is none.
+    """(...), the first step at which a curve has at least a threshold; nan if there is none.
 
     Args:
         values: (..., step) a measured quantity, for example an accuracy; nan counts as not reached.
-        steps: (step,) the optimizer steps at which it was measured.
-
-    Raises:
-        ValueError: not one value per step.
+        steps: (step,) the optimizer steps at which it was measured; ``ValueError`` if these are not as many.
     """
     values, steps = np.asarray(values, float), np.asarray(steps, float)
     if values.shape[-1:] != steps.shape:
@@ -40,8 +37,7 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
 
 def first(record: xr.Dataset, curve: str, threshold: float = LEARNT) -> Array:
     """(run,) the first measured step at which a curve is at least ``threshold``; infinity if never."""
-    found = first_step(record[curve].values, record.step.values, threshold)
-    return np.where(np.isnan(found), np.inf, found)
+    return np.nan_to_num(first_step(record[curve].values, record.step.values, threshold), nan=np.inf)
 
 
 def t_train(record: xr.Dataset, threshold: float = LEARNT) -> Array:

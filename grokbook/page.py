@@ -61,8 +61,8 @@ class Page(Mapping[str, xr.Dataset]):
         self._shell: Any = get_ipython()
         if self._shell:
             plotting.use()
-            self._shell.ast_transformers[:] = [one for one in self._shell.ast_transformers if type(one) is not _Guarded]
-            self._shell.ast_transformers.append(_Guarded())
+            if not any(isinstance(one, _Guarded) for one in self._shell.ast_transformers):
+                self._shell.ast_transformers.append(_Guarded())
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self._found:
@@ -84,8 +84,7 @@ class Page(Mapping[str, xr.Dataset]):
     def experiment(self, name: str) -> Experiment:
         """What the figure is meant to have at these settings."""
         recipe = self.chapter.experiments[name]
-        quick = session.current().scale == "quick"
-        return recipe(self.settings, **(recipe.quick if quick else {}))
+        return recipe(self.settings, **(recipe.quick if session.current().scale == "quick" else {}))
 
     def _study(self, name: str) -> xr.Dataset:
         compute = self.chapter.studies[name]

@@ -71,11 +71,7 @@ Device = Annotated[str, choice(*DEVICES)]
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of a chapter's settings: what every page has, and the check of all ranges.
-
-    Raises:
-        ValueError: one line with name, value and what is allowed.
-    """
+    """Base of a chapter's settings: what every page has. ``ValueError`` says of a value in one line what is allowed."""
 
     budget: Budget = 0.5  #: the most that a training may cost to be started from the page
     device: Device = "auto"  #: where to train

@@ -27,8 +27,7 @@ def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
         of_condition.setdefault(dataclasses.replace(run, seed=0), []).append(i)
     for count in range(max(map(len, of_condition.values())) - 1, 0, -1):
         kept = sorted(i for own in of_condition.values() for i in own[:count])
-        runs = tuple(experiment.runs[i] for i in kept)
-        yield dataclasses.replace(experiment, runs=runs, scale="reduced")
+        yield dataclasses.replace(experiment.select(kept), scale="reduced")
 
 
 def networks(found: Iterable[xr.Dataset]) -> set[str]:

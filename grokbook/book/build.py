@@ -142,9 +142,8 @@ def tell_records(log: Path) -> None:
 def _stage(root: Path, stage: Path, only: str | None = None) -> Path:
     """A fresh copy of all that the pages are rendered from; with `only`, the other chapters are left out."""
     shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir(parents=True)
     for name in ("_assets", "book", "figures", "results"):
-        (stage / name).mkdir()
+        (stage / name).mkdir(parents=True)
         if (root / name).exists():
             shutil.copytree(root / name, stage / name, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
     shutil.copy(root / "_config.yml", stage)

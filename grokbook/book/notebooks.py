@@ -84,10 +84,8 @@ def _apart(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _settled(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Pieces of stdout joined; no stderr (warnings carry temporary paths), no memory addresses."""
     settled: list[dict[str, Any]] = []
-    for output in outputs:
+    for output in (one for one in outputs if one.get("name") != "stderr"):
         if output["output_type"] == "stream":
-            if output["name"] == "stderr":
-                continue
             output["text"] = "".join(output["text"])
             if settled and settled[-1]["output_type"] == "stream":
                 settled[-1]["text"] += output["text"]

@@ -57,14 +57,11 @@ def parse_assignments(texts: Iterable[str]) -> dict[str, str]:
 
 
 def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values with their declared types, text read as them.
+    """The given values with their declared types, text read as them; ``BadInput`` for an unknown name, or another type.
 
     Args:
         owner: whose parameters they are, for the messages.
         known: name -> type and default, see ``settings.declared``.
-
-    Raises:
-        BadInput: an unknown name, or another type.
     """
     values = {}
     for name, value in given.items():
@@ -85,8 +82,7 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
 def resolve(page: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The given parameters of a page, and no others, converted and checked together with the defaults of the rest.
 
-    Raises:
-        BadInput: unknown name, wrong type, a value that the page's settings refuse, no such device.
+    ``BadInput`` for an unknown name, a wrong type, a value that the page's settings refuse, or no such device.
     """
     settings = settings_of(page)
     values = convert(page, declared(settings), given)

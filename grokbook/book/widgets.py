@@ -49,8 +49,7 @@ def frames(
         dpi, colors: resolution and palette with which they are drawn as PNG.
         start: the frame that is shown first.
 
-    Raises:
-        ValueError: different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
+    ``ValueError`` for different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
     """
     if not len(pictures) == len(labels) == len(alts) or not pictures:
         raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
