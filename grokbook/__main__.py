@@ -152,10 +152,8 @@ def verify(arguments: argparse.Namespace) -> None:
     found = runner.status(experiment)
     if found.state != "present":
         why = f" ({found.why})" if found.why else ""
-        raise BadInput(
-            f"the record of {experiment.name} is {found.state}{why}; only a present one can be verified, "
-            "or with --reduced the one that stands in for it"
-        )
+        told = f"the record of {experiment.name} is {found.state}{why}"
+        raise BadInput(f"{told}; only a present one can be verified, or with --reduced the one that stands in for it")
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
     checked = check.verify(
         experiment,

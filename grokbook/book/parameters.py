@@ -66,10 +66,8 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
     values = {}
     for name, value in given.items():
         if name not in known:
-            raise BadInput(
-                f'{owner} has no parameter "{name}" (given as {name}={value}){suggest(name, known)}; '
-                f"it takes: {', '.join(known) or 'none'}"
-            )
+            told = f'{owner} has no parameter "{name}" (given as {name}={value}){suggest(name, known)}'
+            raise BadInput(f"{told}; it takes: {', '.join(known) or 'none'}")
         kind, default = known[name]
         try:
             values[name] = read(value, kind)

@@ -61,9 +61,8 @@ def frames(
         lint.tell(canvas, f"{description} {label}")
         pngs.append(plotting.palette(canvas, colors))
     if (total := sum(map(len, pngs))) > BUDGET:
-        raise ValueError(
-            f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}; draw fewer, smaller or flatter ones"
-        )
+        told = f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}"
+        raise ValueError(f"{told}; draw fewer, smaller or flatter ones")
     images = [
         f'<img alt="{html.escape(alt)}" data-label="{html.escape(label)}"{"" if k == start else " hidden"} '
         f'src="data:image/png;base64,{base64.b64encode(png).decode()}">'
