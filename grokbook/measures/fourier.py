@@ -17,25 +17,18 @@ def fourier_power(weights: ArrayLike) -> Array:
 
 
 def inverse_participation_ratio(power: ArrayLike) -> Array:
-    """How concentrated a spectrum is: sum(power**2) / sum(power)**2.
+    """How concentrated a spectrum is: sum(power**2) / sum(power)**2, Gromov (2023), eq. 28 with r = 2.
 
-    Args:
-        power: (..., n) non-negative Fourier power of one neuron per row.
-
-    Returns:
-        (...), between 1/n (flat) and 1 (a single frequency); nan where the power is all zero.
-
-    Reference: Gromov (2023), eq. 28 with r = 2.
+    From non-negative power (..., n) to (...), between 1/n (flat) and 1 (a single frequency); nan where all is zero.
     """
     power = np.asarray(power, float)
     return ratio(np.square(power).sum(-1), np.square(power.sum(-1)))
 
 
 def single_frequency_share(weights: ArrayLike) -> Array:
-    """The share of a row's power that its strongest wave holds: (..., p) -> (...).
+    """The share of a row's power that its strongest wave holds: (..., p) -> (...); nan for a row of zeros.
 
-    The mean of the row counts in the total but is no wave, so a constant row has share 0; a row of zeros has
-    nan.
+    The mean of the row counts in the total but is no wave, so a constant row has share 0.
     """
     power = fourier_power(weights)
     return ratio(power[..., 1:].max(-1), power.sum(-1))
@@ -64,20 +57,12 @@ IPR_DEFINITIONS = {
 
 
 def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") -> Array:
-    """The inverse participation ratio of a first layer, averaged over its neurons.
+    """The inverse participation ratio of a first layer (..., width, 2p), averaged over its neurons: (...).
 
-    Gromov (2023), eqs. 28-29 with r = 2, leaves the transform open; `IPR_DEFINITIONS` are its readings, which
-    give different numbers for the same weights. The default transforms the two halves (first and second
-    operand) apart, keeps the frequencies 0 to p // 2 with zero among them, and averages over both halves: a
-    neuron made of one wave per half then has exactly 1, and Gaussian weights about 2 / (p // 2 + 1), which is
-    0.040 at p = 97.
-
-    Args:
-        W_in: (..., width, 2p) first-layer weights.
-        definition: a key of `IPR_DEFINITIONS`.
-
-    Returns:
-        (...), between 0 and 1; nan where a neuron is all zero.
+    Gromov (2023), eqs. 28-29 with r = 2, leaves the transform open; `IPR_DEFINITIONS` are its readings, which give
+    different numbers for the same weights. The default transforms the two halves (first and second operand) apart,
+    keeps the frequencies 0 to p // 2 with zero among them, and averages over both halves: a neuron made of one wave
+    per half then has exactly 1, and Gaussian weights about 2 / (p // 2 + 1), 0.040 at p = 97. nan where one is zero.
 
     Raises:
         ValueError: there is no such definition.
@@ -106,8 +91,7 @@ def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     Frequency zero and, for even p, p / 2 are left out: their coefficients are real and have no phase.
 
     Args:
-        W_in: (..., width, 2p) first-layer weights.
-        W_out: (..., p, width) readout weights.
+        W_in, W_out: (..., width, 2p) first-layer and (..., p, width) readout weights.
 
     Raises:
         ValueError: the shapes do not belong together.
@@ -120,20 +104,14 @@ def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     rows = np.concatenate([halves, out[..., None, :]], axis=-2)  # (..., width, 3, p)
     waves = np.fft.rfft(rows, axis=-1)
     power = np.square(np.abs(waves))
-    candidates = slice(1, (p + 1) // 2)
-    if p < 3:  # no frequency between 0 and p / 2
-        nothing = np.full(halves.shape[:-2], np.nan)
-        return PhaseResiduals(nothing, nothing, nothing, nothing, np.zeros(nothing.shape, np.int64))
-
-    share = ratio(power, power.sum(-1, keepdims=True))[..., candidates].sum(-2)  # (..., width, frequency)
-    share = np.nan_to_num(share)
-    frequency = share.argmax(-1) + 1  # (..., width)
+    share = np.nan_to_num(ratio(power, power.sum(-1, keepdims=True)).sum(-2))  # (..., width, frequency)
+    k = np.arange(p // 2 + 1)
+    share[(share < 1e-12) | (k == 0) | (2 * k == p)] = 0.0  # what is left by rounding, or has no phase
+    frequency = share.argmax(-1)  # (..., width)
     phases = np.angle(np.take_along_axis(waves, frequency[..., None, None], -1))[..., 0]  # (..., width, 3)
-    no_wave = share.max(-1) < 1e-12  # only rounding is left
-    phases = np.where(no_wave[..., None], np.nan, phases)
-    phi1, phi2, phi3 = np.moveaxis(phases, -1, 0)
+    phi1, phi2, phi3 = np.moveaxis(np.where(frequency[..., None] > 0, phases, np.nan), -1, 0)
     residual = np.angle(np.exp(1j * (phi1 + phi2 - phi3)))
-    return PhaseResiduals(phi1, phi2, phi3, residual, np.where(no_wave, 0, frequency))
+    return PhaseResiduals(phi1, phi2, phi3, residual, frequency)
 
 
 def _halves(W_in: ArrayLike) -> Array:
@@ -147,17 +125,15 @@ def _halves(W_in: ArrayLike) -> Array:
 def line_shares(maps: ArrayLike) -> dict[str, Array]:
     """Which of the waves of eq. 11 a map over (n, m) is made of, Gromov (2023), figure 2.
 
-    A wave in n + m lives on the diagonal a = b of the two-dimensional Fourier image, a wave in n - m on a =
-    -b, one in 2n on b = 0 and one in 2m on a = 0. For even p a wave in 2n has even frequencies only, so odd
-    ones count as rest; and at a = b = p / 2 waves in n + m and n - m are the same function: each line gets
-    half of that cell.
+    A wave in n + m lives on the diagonal a = b of the two-dimensional Fourier image, a wave in n - m on a = -b, one in
+    2n on b = 0 and one in 2m on a = 0. For even p a wave in 2n has even frequencies only, so odd ones count as rest;
+    and at a = b = p / 2 waves in n + m and n - m are the same function: each line gets half of that cell.
 
     Args:
         maps: (..., p, p) one value per pair, first axis n.
 
     Returns:
-        name -> (...) share of the power without its mean; the names are "n + m", "n - m", "2n", "2m" and
-        "rest", the shares add up to 1 (nan for a constant map).
+        "n + m", "n - m", "2n", "2m" and "rest" -> (...) share of the power without the mean; nan for a constant map.
 
     Raises:
         ValueError: the last two axes differ.
@@ -180,8 +156,8 @@ def line_shares(maps: ArrayLike) -> dict[str, Array]:
 def frequency_family_share(maps: ArrayLike) -> Array:
     """The share of a map's power held by one frequency in n and m together: (..., p, p) -> (...).
 
-    The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k;
-    the share is that of the strongest family, with the mean of the map left out (nan for a constant map).
+    The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k; the share is that of the
+    strongest family, with the mean of the map left out (nan for a constant map).
 
     Raises:
         ValueError: the last two axes differ.
@@ -212,15 +188,10 @@ class Ring(NamedTuple):
 
 
 def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
-    """The share of the variance of p points that cosine and sine of 2 pi f k / p explain, at the best f.
+    """The share of the variance of p points that cosine and sine of 2 pi f k / p explain, at the best f or at ``frequency``.
 
-    Args:
-        plane: (..., p, d) coordinates of the symbols in order, usually d = 2 principal components.
-        frequency: look at this winding number only.
-
-    Returns:
-        The share and its winding number: a circle traversed evenly has 1, a random plane 2 / (p - 1) on average at a
-        given f. nan where all points coincide.
+    From (..., p, d), the symbols in order on usually d = 2 principal components. A circle traversed evenly has 1, a
+    random plane 2 / (p - 1) on average at a given f; nan where all points coincide.
 
     Raises:
         ValueError: no such frequency at this p.

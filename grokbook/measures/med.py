@@ -44,15 +44,10 @@ def main_embedding_difference(
 
 
 def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, Array]:
-    """The operands' parts of a vocabulary: rows 0 to p - 1 and rows offset to offset + p - 1.
+    """The operands' parts (..., p, d) of embeddings (..., vocabulary, d): rows from 0 and from offset, p each.
 
-    Args:
-        table: (..., vocabulary, d) all embeddings; the last row, of the token "cls", belongs to no operand.
-        p: modulus.
-        offset: token of the second operand's 0, the k of the earlier version's figure 3; 0 shares all tokens.
-
-    Returns:
-        two arrays (..., p, d).
+    The offset is the token of the second operand's 0, the k of the earlier version's figure 3; 0 shares all tokens.
+    The last row, of the token "cls", belongs to no operand.
 
     Raises:
         ValueError: offset + p exceeds the vocabulary.
@@ -66,13 +61,9 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
 
 
 def permuted_embedding_difference(embedding: ArrayLike, *, seed: int = 0) -> Array:
-    """MED after one fixed random relabelling of the residues: (..., p, d) -> (...).
+    """MED after one random relabelling of the residues, fixed by the seed: (..., p, d) -> (...).
 
-    Whatever it shares with MED is due to the size of the embeddings, not to the order of the numbers. The
-    seed fixes the permutation, the same one for every leading index.
-
-    Raises:
-        ValueError: not of two dimensions or more.
+    Whatever it shares with MED is due to the size of the embeddings, not to the order of the numbers.
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
     order = np.random.default_rng(seed).permutation(embedding.shape[-2])

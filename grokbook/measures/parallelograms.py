@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook.measures.common import Array, as_embedding
 
+BLOCK = 1 << 20  # differences held at once: 8 MB
+
 
 class Sums(NamedTuple):
     """The samples of an operation, and the couples of samples that have the same answer."""
@@ -20,10 +22,9 @@ class Sums(NamedTuple):
 
 @cache
 def sums_of(p: int, *, modular: bool = False) -> Sums:
-    """All samples i <= j of addition on 0 .. p - 1 and the permissible parallelograms among them.
+    """All samples i <= j of addition on 0 .. p - 1, or mod p, and the permissible parallelograms among them.
 
-    A parallelogram is an unordered couple of two different unordered pairs with one sum, so (i, j, i, j) is none
-    but the degenerate i + n = 2 j is one. Sums are integers, or residues mod p with ``modular``.
+    These are couples of two different samples with one sum, so (i, j, i, j) is none but the degenerate i + n = 2 j is.
     """
     pairs = np.stack(np.triu_indices(p), axis=-1)
     answers = pairs.sum(-1) % p if modular else pairs.sum(-1)
@@ -41,11 +42,9 @@ def _couples(answers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def standardised(embedding: ArrayLike, ddof: int = 1) -> Array:
-    """Each dimension of (..., p, d) embeddings with mean zero and standard deviation one over the p symbols.
+    """Each dimension of (..., p, d) embeddings with mean zero and standard deviation one, divided by p - ddof.
 
-    ``ddof=1`` divides the variance by p - 1, ``ddof=0`` by p: the sum of squares of a dimension is then p - 1 or p.
-    The text of Liu et al. (2022), section 3.2, prints a variance where this standard deviation is meant. A
-    dimension without spread becomes zero.
+    A dimension without spread becomes zero. Liu et al. (2022), section 3.2, print a variance where this is meant.
     """
     embedding = np.asarray(embedding, float)
     centred = embedding - embedding.mean(-2, keepdims=True)
@@ -54,24 +53,15 @@ def standardised(embedding: ArrayLike, ddof: int = 1) -> Array:
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
 
 
-BLOCK = 1 << 20  # differences held at once: 8 MB
-
-
 def parallelogram_gaps(embedding: ArrayLike, *, normalise: bool = True) -> Array:
     """How far each permissible parallelogram is from closing: E_i + E_j - E_m - E_n, its root mean square.
 
-    Args:
-        embedding: (..., p, d) one vector per symbol.
-        normalise: standardise every dimension first, see `standardised`.
-
-    Returns:
-        (..., parallelogram), in the order of ``sums_of(p).couples``.
+    From (..., p, d), `standardised` if ``normalise``, to (..., parallelogram) in the order of ``sums_of(p).couples``.
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
     pairs, couples = sums_of(embedding.shape[-2])
     embedding = standardised(embedding) if normalise else embedding
-    sums = embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :]  # (..., sample, d)
-    return _gaps(sums, couples)
+    return _gaps(embedding[..., pairs[:, 0], :] + embedding[..., pairs[:, 1], :], couples)
 
 
 def representation_quality_index(embedding: ArrayLike, delta: float = 0.1) -> Array:
@@ -95,10 +85,8 @@ def representation_quality_index(embedding: ArrayLike, delta: float = 0.1) -> Ar
 def group_parallelogram_gaps(embedding: ArrayLike, table: ArrayLike) -> Array:
     """How far each couple of products with one answer is from agreeing: E_a E_b - E_c E_d, its root mean square.
 
-    All matrices are divided by their common root mean square first.
-
-    Returns:
-        (..., parallelogram): couples of ordered pairs, row a * n + b, in lexicographic order.
+    All matrices are divided by their common root mean square first. (..., n, k, k) -> (..., parallelogram), couples of
+    ordered pairs, row a * n + b, in lexicographic order.
 
     Raises:
         ValueError: the table is not one of the matrices' indices.
@@ -131,24 +119,19 @@ def group_representation_quality_index(embedding: ArrayLike, table: ArrayLike, d
 
 
 def _gaps(sums: Array, couples: NDArray[np.int64]) -> Array:
-    """(..., sample, d) -> (..., couple), a block of couples and of leading axes at a time; rounding counts as zero."""
-    lead, d = sums.shape[:-2], max(sums.shape[-1], 1)
-    flat = sums.reshape(-1, *sums.shape[-2:])
-    gaps = np.empty((len(flat), len(couples)))
-    wide = max(1, min(len(couples), BLOCK // d))
-    tall = max(1, BLOCK // (wide * d))
-    for top in range(0, len(flat), tall):
-        rows = flat[top : top + tall]
-        for left in range(0, len(couples), wide):
-            a, b = couples[left : left + wide].T
-            gaps[top : top + tall, left : left + wide] = np.linalg.norm(rows[:, a] - rows[:, b], axis=-1)
-    rounding = 1e-12 * np.abs(flat).max((-2, -1))
-    gaps[gaps <= np.where(np.isfinite(rounding), rounding, 0.0)[:, None]] = 0.0
-    return (gaps / np.sqrt(d)).reshape(*lead, len(couples))
+    """(..., sample, d) -> (..., couple), a block of couples at a time; what is only rounding counts as zero."""
+    gaps = np.empty((*sums.shape[:-2], len(couples)))
+    width = max(1, BLOCK // max(1, sums[..., 0, :].size))
+    for start in range(0, len(couples), width):
+        a, b = couples[start : start + width].T
+        gaps[..., start : start + width] = np.linalg.norm(sums[..., a, :] - sums[..., b, :], axis=-1)
+    rounding = np.nan_to_num(1e-12 * np.abs(sums).max((-2, -1)), posinf=0.0)
+    gaps[gaps <= rounding[..., None]] = 0.0
+    return gaps / np.sqrt(sums.shape[-1])
 
 
 def _share_within(gaps: Array, delta: float) -> Array:
-    """(..., parallelogram) gaps -> (...)."""
+    """(..., parallelogram) -> (...)."""
     if not delta >= 0:
         raise ValueError(f"delta must be at least 0, got {delta}")
     if not gaps.shape[-1]:
