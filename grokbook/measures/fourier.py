@@ -188,7 +188,7 @@ class Ring(NamedTuple):
 
 
 def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
-    """The share of the variance of p points that cosine and sine of 2 pi f k / p explain, at the best f or at ``frequency``.
+    """The share of the variance of p points that cosine and sine of 2 pi f k / p explain, at the best or a given f.
 
     From (..., p, d), the symbols in order on usually d = 2 principal components. A circle traversed evenly has 1, a
     random plane 2 / (p - 1) on average at a given f; nan where all points coincide.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +36,9 @@ def sums_of(p: int, *, modular: bool = False) -> Sums:
 
 
 def _couples(answers: NDArray[np.int64]) -> NDArray[np.int64]:
-    classes = (np.flatnonzero(answers == answer) for answer in np.unique(answers))
-    blocks = [members[np.stack(np.triu_indices(len(members), 1), axis=-1)] for members in classes]
-    couples = np.concatenate(blocks)
-    return couples[np.lexsort(couples.T[::-1])]
+    classes = (np.flatnonzero(answers == answer).tolist() for answer in np.unique(answers))
+    couples = sorted(couple for members in classes for couple in combinations(members, 2))
+    return np.array(couples, int).reshape(-1, 2)
 
 
 def standardised(embedding: ArrayLike, ddof: int = 1) -> Array:
