@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
 from grokbook import session
 from grokbook.curves import median, t_test, t_train
@@ -93,17 +94,7 @@ def use() -> None:
 def panels(
     rows: int = 1, columns: int = 1, *, height: float = 2.5, width: float = WIDTH, **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """A figure with a grid of axes.
-
-    Args:
-        rows, columns: of the grid.
-        height: inches of one row.
-        width: inches of the figure.
-        options: passed to ``Figure.subplots`` (``sharex``, ``gridspec_kw``, ...).
-
-    Returns:
-        The figure and its axes, (rows, columns).
-    """
+    """A figure and its axes, (rows, columns): a row's height and the width in inches, options of Figure.subplots."""
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(width, rows * height), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
@@ -128,18 +119,17 @@ def curves(
     Args:
         x: (n,) what the seeds are drawn against.
         values: (seed, n); nan where a seed has no value. Columns without any value are left out.
-        thin: draw the seeds' own lines (False: band and median only).
+        thin: draw the seeds' own lines, not only band and median.
     """
     steps, seeds = np.asarray(x, float), np.atleast_2d(np.asarray(values, float))
     some = np.isfinite(seeds).any(0)
     steps, seeds = steps[some], seeds[:, some]
     style = "--" if dashed else "-"
-    if thin and len(seeds) > 1:
-        for row in seeds:
-            known = np.isfinite(row)
-            ax.plot(steps[known], row[known], style, color=color, lw=0.6, alpha=0.45, zorder=2)
     if len(seeds) > 1:
         ax.fill_between(steps, np.nanmin(seeds, 0), np.nanmax(seeds, 0), color=color, alpha=0.15, lw=0, zorder=1)
+        for row in seeds if thin else ():
+            known = np.isfinite(row)
+            ax.plot(steps[known], row[known], style, color=color, lw=0.6, alpha=0.45, zorder=2)
     ax.plot(steps, np.nanmedian(seeds, 0), style, color=color, lw=width, label=label, zorder=3)
     return ax
 
@@ -154,16 +144,10 @@ def dots(
     marker: str = "o",
     style: str = "-",
 ) -> Axes:
-    """A sweep: every seed as a small mark, their median as a line through larger ones.
-
-    Args:
-        x: (n,) the swept quantity.
-        values: (seed, n); nan where there is none.
-    """
+    """A sweep over x (n,): values (seed, n), nan where none, as small marks; their median as a line through larger."""
     x, values = np.asarray(x, float), np.atleast_2d(np.asarray(values, float))
     if len(values) > 1:
-        for row in values:
-            ax.plot(x, row, marker, color=color, ms=2.6, alpha=0.5, mew=0, ls="none", zorder=2)
+        ax.plot(x, values.T, marker, color=color, ms=2.6, alpha=0.5, mew=0, ls="none", zorder=2)
     some = np.isfinite(values).any(0)
     median = np.nanmedian(values[:, some], 0)
     ax.plot(x[some], median, marker=marker, color=color, ms=4.5, mew=0, ls=style, lw=1.5, label=label, zorder=3)
@@ -180,23 +164,19 @@ def heatmap(
     limit: tuple[float, float] | None = None,
     labels: tuple[str, str] = ("m", "n"),
 ) -> Any:
-    """A map over all pairs, first axis upwards.
+    """A map of (rows, columns) values, rows upwards from the bottom; returns the image, for a colour bar.
 
     Args:
-        values: (rows, columns), rows are drawn upwards from the bottom.
         centre: use the diverging colours with zero in their middle.
         limit: (lowest, highest) colour; None takes the values' own, ignoring the most extreme 0.1 % at each end.
-
-    Returns:
-        The image, for a colour bar.
     """
     values = np.asarray(values, float)
     if limit is None:
         low, high = np.nanquantile(values, [0.001, 0.999])
-        limit = (-max(abs(low), abs(high)), max(abs(low), abs(high))) if centre else (float(low), float(high))
-    image = ax.imshow(
-        values, origin="lower", cmap=cmap or (DIVERGING if centre else SEQUENTIAL), vmin=limit[0], vmax=limit[1]
-    )
+        largest = max(abs(low), abs(high))
+        limit = (-largest, largest) if centre else (low, high)
+    colors = cmap or (DIVERGING if centre else SEQUENTIAL)
+    image = ax.imshow(values, origin="lower", cmap=colors, vmin=limit[0], vmax=limit[1])
     ax.grid(False)
     ax.spines[:].set_visible(False)
     rows, columns = values.shape
@@ -206,11 +186,7 @@ def heatmap(
 
 
 def fourier_map(ax: Axes, values: ArrayLike, title: str = "") -> Any:
-    """The modulus of a map's two-dimensional Fourier transform, mean left out, zero frequency in the middle.
-
-    Args:
-        values: (p, p) the map over pairs (n, m); the axes are the frequencies a of n and b of m.
-    """
+    """The modulus of a (p, p) map's Fourier transform without its mean: frequencies a of rows and b of columns."""
     table = np.asarray(values, float)
     p, half = len(table), len(table) // 2
     image = np.fft.fftshift(np.abs(np.fft.fft2(table - table.mean())))
@@ -253,9 +229,8 @@ def level(ax: Axes, at: float, text: str = "", *, color: str = INK, x: float = 0
 
 def fraction_axis(ax: Axes, label: str = "accuracy") -> Axes:
     """An axis from 0 to 1, with a little room at both ends."""
-    ax.set_ylim(-0.03, 1.04)
+    ax.set(ylim=(-0.03, 1.04), ylabel=label)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
-    ax.set_ylabel(label)
     return ax
 
 
@@ -279,8 +254,7 @@ def losses(ax: Axes, record: xr.Dataset, label: str = "mean squared error") -> A
     """Train and test loss of every run against steps, on a logarithmic axis."""
     for split, color in (("train", TRAIN), ("test", TEST)):
         curves(ax, record.step, record[f"{split}_loss"], color=color, label=split)
-    ax.set_yscale("log")
-    ax.set_ylabel(label)
+    ax.set(yscale="log", ylabel=label)
     plain_numbers(ax.yaxis)
     return ax
 
@@ -352,10 +326,7 @@ def drawn(figure: Figure, *, dpi: int = 200) -> FigureCanvasAgg:
 
 
 def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) -> None:
-    """Write a figure as figures/<chapter>/<name>.png and .svg; the same figure gives the same bytes.
-
-    Args:
-        picture: the PNG, where it has been drawn already.
+    """Write a figure as figures/<chapter>/<name>.png, ``picture`` where that is drawn already, and .svg.
 
     Raises:
         OSError: the folder cannot be written to; no half-written file is left.
@@ -380,8 +351,6 @@ def lean(svg: bytes) -> bytes:
 
 def palette(canvas: FigureCanvasAgg, colors: int = 256) -> bytes:
     """What was drawn as a PNG with a palette of so many colours."""
-    from PIL import Image
-
     small = io.BytesIO()
     Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).quantize(colors).save(small, format="png", optimize=True)
     return small.getvalue()
@@ -389,6 +358,5 @@ def palette(canvas: FigureCanvasAgg, colors: int = 256) -> bytes:
 
 def some(values: Sequence[Any], most: int) -> list[Any]:
     """At most ``most`` of the values, evenly spread, first and last among them."""
-    if len(values) <= most:
-        return list(values)
-    return [values[i] for i in np.linspace(0, len(values) - 1, most).round().astype(int)]
+    places = np.linspace(0, len(values) - 1, min(most, len(values)))
+    return [values[i] for i in places.round().astype(int)]
