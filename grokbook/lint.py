@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 PHONE = 358  # pixels that a phone gives to the text's column
 LEAST = 9.0  # pixels of the smallest letters there
@@ -28,9 +30,8 @@ def problems(canvas: FigureCanvasAgg) -> list[str]:
     scale = PHONE / (figure.get_figwidth() * 72)
     shown = [one for one in figure.findobj(Text) if one.get_visible() and one.get_text().strip() and one.figure]
     boxes = [(one, one.get_window_extent(renderer)) for one in shown]
-    idle = _tick_labels(figure, drawn=False) - _tick_labels(figure, drawn=True)
-    idle |= {id(one) for ax in figure.axes if not ax.axison for one in ax.findobj(Text) if one not in ax.texts}
-    boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and id(one) not in idle]
+    idle = _not_drawn(figure)  # this places ticks anew: only once all is measured
+    boxes = [(one, box) for one, box in boxes if box.width > 1 and box.height > 1 and one not in idle]
     frame = figure.bbox.padded(slack)
     for one, box in boxes:
         if not (frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1)):
@@ -38,12 +39,10 @@ def problems(canvas: FigureCanvasAgg) -> list[str]:
         size = float(one.get_fontsize()) * scale
         if size < LEAST - 0.01:
             found.append(f'"{one.get_text()}" is {size:.1f} px high on a phone')
-    for i, (one, box) in enumerate(boxes):
-        for other, second in boxes[i + 1 :]:
-            across = min(box.x1, second.x1) - max(box.x0, second.x0)
-            down = min(box.y1, second.y1) - max(box.y0, second.y0)
-            if across > slack and down > slack:
-                found.append(f'"{one.get_text()}" and "{other.get_text()}" overlap')
+    for (one, box), (other, second) in combinations(boxes, 2):
+        both = Bbox.intersection(box, second)
+        if both and both.width > slack and both.height > slack:
+            found.append(f'"{one.get_text()}" and "{other.get_text()}" overlap')
     for ax in figure.axes:
         if not ax.axison or hasattr(ax, "_colorbar"):
             continue
@@ -72,13 +71,16 @@ def _in_line(ax: Axes, other: Axes, name: str) -> bool:
     return all(abs(getattr(here, one) - getattr(there, one)) < 0.01 for one in along)
 
 
-def _tick_labels(figure: Figure, *, drawn: bool) -> set[int]:
-    """Ids of the tick labels, of all there are or of those that are drawn: others have an extent too."""
-    found = set()
+def _not_drawn(figure: Figure) -> set[Any]:
+    """Texts that have an extent but are not drawn: labels of idle ticks, and all but notes where an axis is off."""
+    found: set[Any] = set()
     for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
-            ticks = axis._update_ticks() if drawn else [*axis.majorTicks, *axis.minorTicks]  # type: ignore[union-attr]
-            found |= {id(label) for tick in ticks for label in (tick.label1, tick.label2)}
+        if not ax.axison:
+            found |= {*ax.findobj(Text)} - {*ax.texts}
+            continue
+        for axis in (ax.xaxis, ax.yaxis):
+            idle = {*axis.majorTicks, *axis.minorTicks} - {*axis._update_ticks()}
+            found |= {label for tick in idle for label in (tick.label1, tick.label2)}
     return found
 
 
