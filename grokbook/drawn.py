@@ -24,11 +24,7 @@ Points = tuple[str, Any, NDArray[Any]]  # kind, artist, and (n, 3) x, y, value
 def table(figures: Mapping[str, Figure]) -> bytes | None:
     """What figures draw, as CSV: panel, names of its axes, series, kind, number within the panel, x, y, value.
 
-    Args:
-        figures: moment or other word for a frame -> its figure; "" for a figure that stands alone.
-
-    Returns:
-        The file; None where nothing is drawn from numbers, or more than ``MOST`` rows.
+    Figures have words for their frames, "" where one stands alone. None if they draw no numbers, or over ``MOST`` rows.
     """
     found = [rows.assign(frame=frame or None) for frame, figure in figures.items() for rows in _series(figure)]
     if not 0 < sum(map(len, found)) <= MOST:
@@ -77,33 +73,33 @@ def _points(ax: Axes) -> Iterator[Points]:
     for some in ax.collections:
         yield from _collection(some)
     for image in ax.images:
-        values = np.ma.filled(np.ma.asarray(image.get_array(), float), np.nan)
+        values = image.get_array()
         if values.ndim == 2:
             left, right, bottom, top = image.get_extent()
             first, last = (bottom, top) if image.origin == "lower" else (top, bottom)
-            columns = left + (np.arange(values.shape[1]) + 0.5) * (right - left) / values.shape[1]
-            lines = first + (np.arange(values.shape[0]) + 0.5) * (last - first) / values.shape[0]
-            yield "map", image, _with(columns, lines[:, None], values)
+            height, width = values.shape
+            columns = left + (np.arange(width) + 0.5) * (right - left) / width
+            rows = first + (np.arange(height) + 0.5) * (last - first) / height
+            yield "map", image, _with(columns, rows[:, None], values)
 
 
 def _collection(some: Any) -> Iterator[Points]:
     if isinstance(some, PathCollection):
-        at: NDArray[Any] = np.ma.filled(np.ma.asarray(some.get_offsets(), float), np.nan)
-        yield "points", some, _with(at[:, 0], at[:, 1], np.nan if some.get_array() is None else some.get_array())
+        value = np.nan if some.get_array() is None else some.get_array()
+        yield "points", some, _with(*some.get_offsets().T, value)
     elif isinstance(some, QuadMesh):
         corners = np.asarray(some.get_coordinates())
         middle = (corners[1:, 1:] + corners[:-1, :-1]) / 2
-        values: NDArray[Any] = np.ma.filled(np.ma.asarray(some.get_array(), float), np.nan)
-        yield "map", some, _with(middle[..., 0], middle[..., 1], values.reshape(middle.shape[:2]))
+        yield "map", some, _with(*np.moveaxis(middle, -1, 0), some.get_array().reshape(middle.shape[:2]))
     elif isinstance(some, PolyCollection | LineCollection):
         kind = "band" if isinstance(some, PolyCollection) else "segment"
         for path in some.get_paths():
-            corner = np.asarray(path.vertices)
-            yield kind, some, _with(corner[:, 0], corner[:, 1])
+            yield kind, some, _with(*path.vertices.T)
 
 
 def _with(x: Any, y: Any, value: Any = np.nan) -> NDArray[Any]:
-    return np.stack(np.broadcast_arrays(*(np.asarray(one, float) for one in (x, y, value))), -1).reshape(-1, 3)
+    filled = (np.ma.filled(np.ma.asarray(one, float), np.nan) for one in (x, y, value))
+    return np.stack(np.broadcast_arrays(*filled), -1).reshape(-1, 3)
 
 
 def _color(one: Any) -> str:
