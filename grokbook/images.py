@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 Source = Literal["digits", "mnist"]
 Images = tuple[NDArray[Any], NDArray[Any]]  # pixels and digits
 
-DIGITS_HELD_OUT = 1_000
 # name -> (images, labels) in the four standard files, and how many there are
 MNIST = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 60_000),
@@ -76,8 +75,8 @@ def digits() -> tuple[Images, Images]:
     with gzip.open(Path(__file__).parent / "data" / "digits.csv.gz") as file:
         rows = np.loadtxt(file, delimiter=",")
     rows = rows[np.random.RandomState(0).permutation(len(rows))]
-    x, y, count = rows[:, :-1], rows[:, -1], len(rows) - DIGITS_HELD_OUT
-    return (x[:count], y[:count]), (x[count:], y[count:])
+    train, test = rows[:-1000], rows[-1000:]
+    return (train[:, :-1], train[:, -1]), (test[:, :-1], test[:, -1])
 
 
 @lru_cache(maxsize=1)

@@ -61,9 +61,8 @@ class ModularTask:
 
     def in_train(self, seed: int) -> NDArray[np.bool_]:
         """Which rows of the table a seed trains on: (p*p,), ``train_size`` of them true."""
-        chosen = np.random.default_rng([seed, 0]).permutation(self.p**2)[: self.train_size]
         mask = np.zeros(self.p**2, bool)
-        mask[chosen] = True
+        mask[np.random.default_rng([seed, 0]).permutation(len(mask))[: self.train_size]] = True
         return mask
 
 
@@ -260,22 +259,20 @@ class GroupTask(_Drawn):
 def group_table(group: str) -> NDArray[np.int64]:
     """The table of products of a group: (n, n), the entry (a, b) the index of a b; read-only.
 
-    Args:
-        group: "S2" to "S5" are permutations, in lexicographic order and composed so that (a b)(x) = a(b(x)); "Z" and a
-            number is addition modulo that number.
+    "S2" to "S5" are permutations, in lexicographic order and composed so that (a b)(x) = a(b(x)); "Z" and a number is
+    addition modulo that number.
 
     Raises:
         ValueError: another name.
     """
-    name = re.fullmatch(r"([SZ])([1-9]\d{0,2})", str(group))
-    kind, number = (name[1], int(name[2])) if name else ("", 0)
-    if kind == "Z":
+    if not re.fullmatch(r"S[2-5]|Z[1-9]\d{0,2}", str(group)):
+        raise ValueError(f"group must be S2 to S5 or Z followed by a number up to 999, as 'S3' or 'Z6', got {group!r}")
+    number = int(group[1:])
+    if group[0] == "Z":
         table = np.add.outer(np.arange(number), np.arange(number)) % number
-    elif kind == "S" and 2 <= number <= 5:
+    else:
         elements = list(itertools.permutations(range(number)))
         where = {element: k for k, element in enumerate(elements)}
         table = np.array([[where[tuple(a[x] for x in b)] for b in elements] for a in elements])
-    else:
-        raise ValueError(f"group must be S2 to S5 or Z followed by a number up to 999, as 'S3' or 'Z6', got {group!r}")
     table.flags.writeable = False
     return table
