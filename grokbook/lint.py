@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 PHONE = 358  # pixels that a phone gives to the text's column
 LEAST = 9.0  # pixels of the smallest letters there
@@ -40,8 +39,8 @@ def problems(canvas: FigureCanvasAgg) -> list[str]:
         if size < LEAST - 0.01:
             found.append(f'"{one.get_text()}" is {size:.1f} px high on a phone')
     for (one, box), (other, second) in combinations(boxes, 2):
-        both = Bbox.intersection(box, second)
-        if both and both.width > slack and both.height > slack:
+        across = min(box.x1, second.x1) - max(box.x0, second.x0)
+        if across > slack and min(box.y1, second.y1) - max(box.y0, second.y0) > slack:
             found.append(f'"{one.get_text()}" and "{other.get_text()}" overlap')
     for ax in figure.axes:
         if not ax.axison or hasattr(ax, "_colorbar"):

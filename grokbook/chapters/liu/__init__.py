@@ -11,7 +11,7 @@ from grokbook.settings import Budget, Range, Seeds, Steps, whole
 
 
 def _folder_or_none(value: str) -> bool:
-    from grokbook.images import mnist
+    from grokbook.chapters.liu.pictures import mnist
 
     if value:
         mnist(value)

@@ -72,7 +72,7 @@ class ImageTask:
 @lru_cache(maxsize=1)
 def digits() -> tuple[Images, Images]:
     """Training and test images of the bundled digits, pixels from 0 to 16, mixed once and for all."""
-    with gzip.open(Path(__file__).parent / "data" / "digits.csv.gz") as file:
+    with gzip.open(Path(__file__).with_name("digits.csv.gz")) as file:
         rows = np.loadtxt(file, delimiter=",")
     rows = rows[np.random.RandomState(0).permutation(len(rows))]
     train, test = rows[:-1000], rows[-1000:]

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from grokbook.images import MNIST, ImageTask
+from grokbook.chapters.liu.pictures import MNIST, ImageTask
 from grokbook.train.experiment import describe
 
 
