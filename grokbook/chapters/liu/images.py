@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps, theory
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GAP, GROKKING, MEMORISATION, Diagram, phase_name
+from grokbook.chapters.liu.pictures import ImageTask
 from grokbook.chapters.liu.training import THRESHOLD
 from grokbook.claims import Bound, Part, at_least, at_most, exactly
 from grokbook.curves import first, last, median, sweep
-from grokbook.chapters.liu.pictures import ImageTask
 from grokbook.models.dense import DenseNet
 from grokbook.optim import AdamW, Group
 from grokbook.settings import Seeds, whole
