@@ -511,6 +511,10 @@ def test_runs_of_other_records_are_taken_over_and_only_the_others_trained(monkey
     assert seeds == [3, 4] and more.attrs["taken"] == 3 and more.seed.values.tolist() == [0, 1, 2, 3, 4]
     np.testing.assert_array_equal(more.train_loss[:3], whole.train_loss)
     assert verify.verify(tiny(seeds=5), workers=1).passed and seeds == [3, 4, 0, 1, 2, 3, 4], "nothing is taken there"
+    six = tiny(seeds=6)
+    broken = dataclasses.replace(six, runs=(*six.runs[:5], dataclasses.replace(six.runs[5], model=Failing(7, 8))))
+    with pytest.raises(TrainingFailed, match="run 5: RuntimeError: out of luck"):
+        runner.train(broken, workers=1, block=1)
     seeds.clear()
     fewer = runner.train(tiny().select([2, 0]), out=tmp_path / "out")
     assert not seeds and fewer.seed.values.tolist() == [2, 0] and not (tmp_path / "out/.parts").exists()

@@ -35,7 +35,7 @@ class PairEncoder:
     layers: int = 2
     hidden: int = 128
     dropout: float = 0.0
-    masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # earlier ones were others
+    masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # before, the host drew them
     version: ClassVar[int] = 1
     block_names: ClassVar[tuple[str, ...]] = (
         *("W_QKV", "b_QKV", "W_O", "b_O", "W_in", "b_in", "W_out", "b_out"),

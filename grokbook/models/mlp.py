@@ -53,7 +53,7 @@ class TwoLayerMLP:
     activation: str = "quadratic"
     dropout: float = 0.0
     batch_norm: bool = False
-    masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # earlier ones were others
+    masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # before, the host drew them
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_in": ("hidden", "input"), "W_out": ("output", "hidden")}
 

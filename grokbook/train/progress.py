@@ -83,7 +83,7 @@ def line(experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> 
             pace += weight * beat["rate"]
             if {"train_accuracy", "test_accuracy"} <= beat.keys():
                 accuracies.append((beat["train_accuracy"], beat["test_accuracy"]))
-    said = [f"{done} of {len(experiment.runs)} members done"]
+    said = [f"{done} of {sum(len(shard.runs) for shard in shards)} members done"]
     if rate:
         most = "at most " if experiment.stop or (experiment.watch and experiment.watch.leave) else ""
         said += [f"{rate:,.{0 if rate >= 10 else 1}f} steps/s", f"{most}{words.seconds(left / pace)} left"]

@@ -229,11 +229,10 @@ def train(
         parts, places, shards = list(held.values()), [[i] for i in held], list[Experiment]()
         if left := [i for i in range(len(experiment.runs)) if i not in held]:
             folder.mkdir(parents=True, exist_ok=True)
-            wanted = experiment.select(left)
-            trained = _stacks(wanted, folder, device, workers, block, executor, scheduler)
-            shards = [wanted.select(place) for place in trained]
+            trained = _stacks(experiment, left, folder, device, workers, block, executor, scheduler)
+            shards = [experiment.select(place) for place in trained]
             parts += [records.find(shard, part_of(shard, folder)) for shard in shards]
-            places += [[left[i] for i in place] for place in trained]
+            places += trained
         record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
         records.patiently(lambda: records.save(record, path))
         for shard in shards:
@@ -247,6 +246,7 @@ def train(
 
 def _stacks(
     experiment: Experiment,
+    left: list[int],
     folder: Path,
     device: str | None,
     workers: int | None,
@@ -254,22 +254,22 @@ def _stacks(
     executor: Executor | None,
     scheduler: str | None,
 ) -> list[list[int]]:
-    """Have all stacks of an experiment trained, whoever does it; the places of their members (see ``train``)."""
-    asked, scheduler = "", scheduler or session.current().scheduler
+    """Have the runs that are left trained as stacks, whoever does it; the stacks, as places (see ``train``)."""
+    asked, scheduler, wanted = "", scheduler or session.current().scheduler, experiment.select(left)
     with contextlib.ExitStack() as stack:
         try:
             if scheduler and executor is None:
                 executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
                 # This machine may have no GPU, or be another kind of machine altogether.
-                device, chosen, here = executor.submit(plan, experiment, device, workers).result()
+                device, chosen, here = executor.submit(plan, wanted, device, workers).result()
             else:
-                device, chosen, here = plan(experiment, device, workers)
+                device, chosen, here = plan(wanted, device, workers)
         except ValueError as error:
             raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
-        places = list(experiment.shards(block or chosen))
-        _say_what_is_left(experiment, places, folder)
+        places = list(wanted.shards(block or chosen))
+        _say_what_is_left(wanted, places, folder)
         if executor is None:
-            small = workers is None and device == "cpu" and cost_of(experiment) < WORTH_A_PROCESS
+            small = workers is None and device == "cpu" and cost_of(wanted) < WORTH_A_PROCESS
             count = 1 if small else min(workers or here, len(places))
             # Chapters of one build are executed side by side.
             if (count > 1 or device == "cuda") and (turn := session.current().turn):
@@ -279,7 +279,7 @@ def _stacks(
             own = count > 1 or experiment.precision == "fast" or device == "cuda"
             gpus = here if device == "cuda" else None
             executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
-        return _train(experiment, places, folder, device, executor)
+        return _train(experiment, [[left[i] for i in place] for place in places], folder, device, executor)
 
 
 def _train(
