@@ -24,7 +24,7 @@ Points = tuple[str, Any, NDArray[Any]]  # kind, artist, and (n, 3) x, y, value
 def table(figures: Mapping[str, Figure]) -> bytes | None:
     """What figures draw, as CSV: panel, names of its axes, series, kind, number within the panel, x, y, value.
 
-    Figures have words for their frames, "" where one stands alone. None if they draw no numbers, or over ``MOST`` rows.
+    A figure's key is the word for its frame, or "" if it stands alone. None for no numbers, or more than ``MOST`` rows.
     """
     found = [rows.assign(frame=frame or None) for frame, figure in figures.items() for rows in _series(figure)]
     if not 0 < sum(map(len, found)) <= MOST:
@@ -73,32 +73,34 @@ def _points(ax: Axes) -> Iterator[Points]:
     for some in ax.collections:
         yield from _collection(some)
     for image in ax.images:
-        values = image.get_array()
-        if values.ndim == 2:
+        cells: Any = image.get_array()
+        if cells.ndim == 2:
             left, right, bottom, top = image.get_extent()
             first, last = (bottom, top) if image.origin == "lower" else (top, bottom)
-            height, width = values.shape
-            columns = left + (np.arange(width) + 0.5) * (right - left) / width
-            rows = first + (np.arange(height) + 0.5) * (last - first) / height
-            yield "map", image, _with(columns, rows[:, None], values)
+            m, n = cells.shape
+            columns = left + (np.arange(n) + 0.5) * (right - left) / n
+            rows = first + (np.arange(m) + 0.5) * (last - first) / m
+            yield "map", image, _with(columns, rows[:, None], cells)
 
 
 def _collection(some: Any) -> Iterator[Points]:
     if isinstance(some, PathCollection):
-        value = np.nan if some.get_array() is None else some.get_array()
-        yield "points", some, _with(*some.get_offsets().T, value)
+        at: Any = some.get_offsets()
+        yield "points", some, _with(at[:, 0], at[:, 1], np.nan if some.get_array() is None else some.get_array())
     elif isinstance(some, QuadMesh):
         corners = np.asarray(some.get_coordinates())
         middle = (corners[1:, 1:] + corners[:-1, :-1]) / 2
-        yield "map", some, _with(*np.moveaxis(middle, -1, 0), some.get_array().reshape(middle.shape[:2]))
+        values: Any = some.get_array()
+        yield "map", some, _with(middle[..., 0], middle[..., 1], values.reshape(middle.shape[:2]))
     elif isinstance(some, PolyCollection | LineCollection):
         kind = "band" if isinstance(some, PolyCollection) else "segment"
         for path in some.get_paths():
-            yield kind, some, _with(*path.vertices.T)
+            corner: Any = path.vertices
+            yield kind, some, _with(corner[:, 0], corner[:, 1])
 
 
 def _with(x: Any, y: Any, value: Any = np.nan) -> NDArray[Any]:
-    filled = (np.ma.filled(np.ma.asarray(one, float), np.nan) for one in (x, y, value))
+    filled: Any = (np.ma.filled(np.ma.asarray(one, float), np.nan) for one in (x, y, value))
     return np.stack(np.broadcast_arrays(*filled), -1).reshape(-1, 3)
 
 

@@ -78,7 +78,7 @@ def _not_drawn(figure: Figure) -> set[Any]:
             found |= {*ax.findobj(Text)} - {*ax.texts}
             continue
         for axis in (ax.xaxis, ax.yaxis):
-            idle = {*axis.majorTicks, *axis.minorTicks} - {*axis._update_ticks()}
+            idle = {*axis.majorTicks, *axis.minorTicks} - {*axis._update_ticks()}  # type: ignore[union-attr]
             found |= {label for tick in idle for label in (tick.label1, tick.label2)}
     return found
 

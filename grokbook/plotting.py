@@ -31,7 +31,6 @@ from grokbook import session
 from grokbook.curves import median, t_test, t_train
 from grokbook.train.records import ROOT, write_whole
 
-LONG = re.compile(rb"-?\d+\.\d{3,}")  # a number with more decimals than lean() keeps
 WIDTH = 5.6  # inches; a phone shows this at two thirds of its size, so letters must not be small
 
 COLORS: tuple[str, ...] = tuple(to_hex(color) for color in seaborn.color_palette("colorblind"))
@@ -190,8 +189,8 @@ def fourier_map(ax: Axes, values: ArrayLike, title: str = "") -> Any:
     table = np.asarray(values, float)
     p, half = len(table), len(table) // 2
     image = np.fft.fftshift(np.abs(np.fft.fft2(table - table.mean())))
-    limit = (0, float(np.quantile(image, 0.9999)))
-    drawn = heatmap(ax, image, cmap="magma", limit=limit, labels=("b", "a"), title=title)
+    highest = float(np.quantile(image, 0.9999))
+    drawn = heatmap(ax, image, cmap="magma", limit=(0, highest), labels=("b", "a"), title=title)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([0, half, p - 1], [f"−{half}", "0", f"{p - 1 - half}"])
     return drawn
@@ -283,9 +282,7 @@ def short(value: float) -> str:
     if 0 < abs(value) < 1e-3:
         mantissa, exponent = f"{value:.0e}".split("e")
         return rf"${mantissa}\cdot 10^{{{int(exponent)}}}$".replace(r"$1\cdot ", "$")
-    if abs(value) >= 1000:
-        return f"{value / 1000:g}k"
-    return f"{value:g}"
+    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
 
 
 def legend(ax: Axes, **options: Any) -> Any:
@@ -328,8 +325,7 @@ def drawn(figure: Figure, *, dpi: int = 200) -> FigureCanvasAgg:
 def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) -> None:
     """Write a figure as figures/<chapter>/<name>.png, ``picture`` where that is drawn already, and .svg.
 
-    Raises:
-        OSError: the folder cannot be written to; no half-written file is left.
+    Raises ``OSError`` where the folder cannot be written to, and leaves no half-written file.
     """
     buffer = io.BytesIO()
     figure.set_dpi(200)  # of what is drawn as pixels inside the SVG
@@ -344,7 +340,7 @@ def lean(svg: bytes) -> bytes:
     """An SVG with its coordinates to a hundredth of a point, where matplotlib writes six decimals."""
 
     def shortened(attribute: re.Match[bytes]) -> bytes:
-        return LONG.sub(lambda number: b"%.2f" % float(number[0]), attribute[0])
+        return re.sub(rb"-?\d+\.\d{3,}", lambda number: b"%.2f" % float(number[0]), attribute[0])
 
     return re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', shortened, svg)
 

@@ -68,11 +68,7 @@ class ModularTask:
 
 @lru_cache(maxsize=64)
 def modular_function(expression: str, p: int) -> NDArray[np.int64]:
-    """The (p, p) table of an expression in n (rows) and m (columns) over Z_p.
-
-    Raises:
-        ValueError: the expression is not a polynomial in n and m.
-    """
+    """The (p, p) table over Z_p of a polynomial in n (rows) and m (columns); ``ValueError`` for anything else."""
 
     def value(node: ast.AST) -> NDArray[np.int64] | int:
         match node:
@@ -260,10 +256,7 @@ def group_table(group: str) -> NDArray[np.int64]:
     """The table of products of a group: (n, n), the entry (a, b) the index of a b; read-only.
 
     "S2" to "S5" are permutations, in lexicographic order and composed so that (a b)(x) = a(b(x)); "Z" and a number is
-    addition modulo that number.
-
-    Raises:
-        ValueError: another name.
+    addition modulo that number. Raises ``ValueError`` for another name.
     """
     if not re.fullmatch(r"S[2-5]|Z[1-9]\d{0,2}", str(group)):
         raise ValueError(f"group must be S2 to S5 or Z followed by a number up to 999, as 'S3' or 'Z6', got {group!r}")

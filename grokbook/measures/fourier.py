@@ -63,9 +63,7 @@ def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") ->
     different numbers for the same weights. The default transforms the two halves (first and second operand) apart,
     keeps the frequencies 0 to p // 2 with zero among them, and averages over both halves: a neuron made of one wave
     per half then has exactly 1, and Gaussian weights about 2 / (p // 2 + 1), 0.040 at p = 97. nan where one is zero.
-
-    Raises:
-        ValueError: there is no such definition.
+    Raises ``ValueError`` for an unknown definition.
     """
     checks.one_of("definition", definition, tuple(IPR_DEFINITIONS))
     per_half, power = IPR_DEFINITIONS[definition]
@@ -86,15 +84,10 @@ class PhaseResiduals(NamedTuple):
 def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     """How well each neuron obeys phi1 + phi2 = phi3, Gromov (2023), eq. 12 and figure 3.
 
+    W_in (..., width, 2p) is the first layer, W_out (..., p, width) the readout; other shapes raise ``ValueError``.
     A neuron's frequency is where the normalised powers of its three rows, added up, are largest; its phases
     are the arguments of the Fourier coefficients there. With the signs of eqs. 6-7 all three enter alike.
     Frequency zero and, for even p, p / 2 are left out: their coefficients are real and have no phase.
-
-    Args:
-        W_in, W_out: (..., width, 2p) first-layer and (..., p, width) readout weights.
-
-    Raises:
-        ValueError: the shapes do not belong together.
     """
     halves, out = _halves(W_in), np.swapaxes(np.asarray(W_out, float), -1, -2)  # (..., width, 2, p), (..., width, p)
     p = halves.shape[-1]
@@ -123,20 +116,14 @@ def _halves(W_in: ArrayLike) -> Array:
 
 
 def line_shares(maps: ArrayLike) -> dict[str, Array]:
-    """Which of the waves of eq. 11 a map over (n, m) is made of, Gromov (2023), figure 2.
+    """Which of the waves of eq. 11 maps (..., p, p) over (n, m), n first, are made of, Gromov (2023), figure 2.
 
     A wave in n + m lives on the diagonal a = b of the two-dimensional Fourier image, a wave in n - m on a = -b, one in
     2n on b = 0 and one in 2m on a = 0. For even p a wave in 2n has even frequencies only, so odd ones count as rest;
     and at a = b = p / 2 waves in n + m and n - m are the same function: each line gets half of that cell.
 
-    Args:
-        maps: (..., p, p) one value per pair, first axis n.
-
-    Returns:
-        "n + m", "n - m", "2n", "2m" and "rest" -> (...) share of the power without the mean; nan for a constant map.
-
-    Raises:
-        ValueError: the last two axes differ.
+    Returns "n + m", "n - m", "2n", "2m" and "rest" -> (...) share of the power without the mean; nan for a constant
+    map. Raises ``ValueError`` if the last two axes differ.
     """
     power = _map_power(maps)
     p, total = power.shape[-1], power.sum((-2, -1))
@@ -157,10 +144,8 @@ def frequency_family_share(maps: ArrayLike) -> Array:
     """The share of a map's power held by one frequency in n and m together: (..., p, p) -> (...).
 
     The family of frequency k is every (a, b) other than (0, 0) with a and b among 0, +-k; the share is that of the
-    strongest family, with the mean of the map left out (nan for a constant map).
-
-    Raises:
-        ValueError: the last two axes differ.
+    strongest family, with the mean of the map left out (nan for a constant map). Raises ``ValueError`` if the last two
+    axes differ.
     """
     power = _map_power(maps)
     p, families = power.shape[-1], []
@@ -191,10 +176,8 @@ def ring_share(plane: ArrayLike, frequency: int | None = None) -> Ring:
     """The share of the variance of p points that cosine and sine of 2 pi f k / p explain, at the best or a given f.
 
     From (..., p, d), the symbols in order on usually d = 2 principal components. A circle traversed evenly has 1, a
-    random plane 2 / (p - 1) on average at a given f; nan where all points coincide.
-
-    Raises:
-        ValueError: no such frequency at this p.
+    random plane 2 / (p - 1) on average at a given f; nan where all points coincide. Raises ``ValueError`` for an f that
+    p points cannot have.
     """
     points = as_embedding(plane, "(..., p, d)", 2)
     centred, p = points - points.mean(-2, keepdims=True), points.shape[-2]

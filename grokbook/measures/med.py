@@ -47,10 +47,7 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
     """The operands' parts (..., p, d) of embeddings (..., vocabulary, d): rows from 0 and from offset, p each.
 
     The offset is the token of the second operand's 0, the k of the earlier version's figure 3; 0 shares all tokens.
-    The last row, of the token "cls", belongs to no operand.
-
-    Raises:
-        ValueError: offset + p exceeds the vocabulary.
+    The last row, of the token "cls", belongs to no operand. Raises ``ValueError`` if offset + p exceeds the vocabulary.
     """
     table = as_embedding(table, "(..., vocabulary, d)", 2)
     if p < 2 or offset < 0 or offset + p > table.shape[-2]:

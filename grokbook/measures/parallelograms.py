@@ -65,7 +65,7 @@ def parallelogram_gaps(embedding: ArrayLike, *, normalise: bool = True) -> Array
 
 
 def representation_quality_index(embedding: ArrayLike, delta: float = 0.1) -> Array:
-    """The share of the permissible parallelograms that close within delta, for addition without modulus.
+    """The share of permissible parallelograms of addition that close within delta, Liu et al. (2022), eqs. 1-3.
 
     As in the authors' code: dimensions standardised with the sample standard deviation, and the mean square over
     dimensions at most 0.01. Equation 2 as printed takes the norm of embeddings as they are.
@@ -76,8 +76,6 @@ def representation_quality_index(embedding: ArrayLike, delta: float = 0.1) -> Ar
 
     Returns:
         (...), from 0 to 1: a line E_k = a + k b has 1. nan where an embedding is not finite.
-
-    Reference: Liu et al. (2022), eqs. 1-3.
     """
     return _share_within(parallelogram_gaps(embedding), delta)
 
@@ -86,10 +84,7 @@ def group_parallelogram_gaps(embedding: ArrayLike, table: ArrayLike) -> Array:
     """How far each couple of products with one answer is from agreeing: E_a E_b - E_c E_d, its root mean square.
 
     All matrices are divided by their common root mean square first. (..., n, k, k) -> (..., parallelogram), couples of
-    ordered pairs, row a * n + b, in lexicographic order.
-
-    Raises:
-        ValueError: the table is not one of the matrices' indices.
+    ordered pairs, row a * n + b, in lexicographic order. Raises ``ValueError`` for a table of another size than (n, n).
     """
     embedding = as_embedding(embedding, "(..., element, k, k)", 3)
     table = np.asarray(table)
@@ -105,6 +100,8 @@ def group_parallelogram_gaps(embedding: ArrayLike, table: ArrayLike) -> Array:
 def group_representation_quality_index(embedding: ArrayLike, table: ArrayLike, delta: float = 0.5**0.5) -> Array:
     """The share of couples of equal products a b = c d for which E_a E_b and E_c E_d agree within delta.
 
+    Liu et al. (2022), appendix H; the paper bounds the squared Frobenius norm instead.
+
     Args:
         embedding: (..., element, k, k) one matrix per group element.
         table: (element, element) the index of each product.
@@ -112,8 +109,6 @@ def group_representation_quality_index(embedding: ArrayLike, table: ArrayLike, d
 
     Returns:
         (...), from 0 to 1: a representation of the group has 1. nan where an embedding is not finite.
-
-    Reference: Liu et al. (2022), appendix H; the paper bounds the squared Frobenius norm instead.
     """
     return _share_within(group_parallelogram_gaps(embedding, table), delta)
 

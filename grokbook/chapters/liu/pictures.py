@@ -81,11 +81,7 @@ def digits() -> tuple[Images, Images]:
 
 @lru_cache(maxsize=1)
 def mnist(folder: str) -> tuple[Images, Images]:
-    """Training and test images of MNIST, pixels from 0 to 255.
-
-    Raises:
-        ValueError: there is no such folder, or a file is missing or not what its name says; one line that names it.
-    """
+    """Training and test images of MNIST, pixels from 0 to 255; ``ValueError`` names a wrong folder or file."""
     if not folder or not Path(folder).is_dir():
         raise ValueError(f"mnist_dir = {folder!r}: no such folder; one with the four IDX files of MNIST is needed")
     train, test = ((_idx(folder, x, (n, 28, 28)), _idx(folder, y, (n,))) for x, y, n in MNIST.values())
