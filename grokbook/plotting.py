@@ -1,7 +1,6 @@
 """The house style: one palette, a few panels that every chapter uses, and files that are the same bytes each time.
 
-Figures are made without pyplot, so nothing is left open and no backend is needed. Functions that fill an ``Axes``
-return it.
+Figures are made without pyplot: nothing is left open, no backend is needed. What fills an ``Axes`` returns it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def circular_mean(angles: ArrayLike) -> Array:
 
 
 def circular_sd(angles: ArrayLike) -> Array:
-    """Circular standard deviation sqrt(-2 ln R) of (..., n) angles in radians, usual if small; nan is left out."""
+    """Circular standard deviation sqrt(-2 ln R) of (..., n) radians, the ordinary one if narrow; nan is left out."""
     length = np.minimum(resultant_length(angles), 1.0)  # rounding may leave 1 + 1e-16
     with np.errstate(divide="ignore"):
         return np.sqrt(-2 * np.log(length)) + 0.0  # + 0.0 turns -0 into 0

@@ -50,10 +50,9 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
     The last row, of the token "cls", belongs to no operand. Raises ``ValueError`` if offset + p exceeds the vocabulary.
     """
     table = as_embedding(table, "(..., vocabulary, d)", 2)
-    if p < 2 or offset < 0 or offset + p > table.shape[-2]:
-        raise ValueError(
-            f"offset + p must fit the vocabulary of {table.shape[-2]} tokens, got offset={offset} and p={p}"
-        )
+    size = table.shape[-2]
+    if p < 2 or offset < 0 or offset + p > size:
+        raise ValueError(f"offset + p must fit the vocabulary of {size} tokens, got offset={offset} and p={p}")
     return table[..., :p, :], table[..., offset : offset + p, :]
 
 

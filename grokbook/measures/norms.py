@@ -21,8 +21,7 @@ def embedding_norm(embedding: ArrayLike) -> Array:
 def effective_dimension(embedding: ArrayLike) -> Array:
     """How many principal components embeddings fill: the exponential of the entropy of their variance shares.
 
-    From (..., p, d) to (...), between 1 and min(p - 1, d); nan where all symbols coincide. Liu et al. (2022), section
-    4.2 and figure 7, left.
+    From (..., p, d) to (...), 1 to min(p - 1, d); nan if all coincide. Liu et al. (2022), section 4.2, figure 7 left.
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
     centred = embedding - embedding.mean(-2, keepdims=True)
