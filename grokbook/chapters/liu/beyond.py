@@ -7,22 +7,19 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings
 from grokbook.chapters.liu.training import STRUCTURED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Part, at_least, below
 from grokbook.curves import median, smallest, sweep
+from grokbook.measures.common import Array
 from grokbook.settings import Steps, several, whole
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
 from grokbook.train.records import select
 
 section = Section("beyond")
-Array = NDArray[np.float64]
-
-
 MODULI = (5, 10, 15, 20, 30)  # fewer than four symbols imply no parallelogram
 
 

@@ -113,10 +113,8 @@ def _arrivals(record: xr.Dataset) -> xr.Dataset:
 def arrivals(structure_times: xr.Dataset, structure_times_batched: xr.Dataset) -> xr.Dataset:
     """What every network needed beside what its training set implies; sets above the batch size in batches.
 
-    Returns:
-        Dataset over run: ``label``, ``size``, ``fraction``, ``steps`` to an index above 0.95 (nan: not reached),
-        ``nullity``, and ``predicted`` = 1 / (eta lambda_3), with the sum over parallelograms and the network's own
-        eta (nan: no line is implied).
+    Over run: ``label``, ``size``, ``fraction``, ``steps`` to an index above 0.95 (nan: not reached), ``nullity``, and
+    ``predicted`` = 1 / (eta lambda_3) with the sum over parallelograms and its own eta (nan: no line is implied).
     """
     return as_authors(structure_times, structure_times_batched, _arrivals)
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps, theory
@@ -25,7 +24,6 @@ from grokbook.settings import Seeds, whole
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.records import select
 
-Array = NDArray[np.float64]
 section = Section("images")
 Least = Annotated[int, whole(0)]  # 0: the steps of the data set
 
@@ -108,9 +106,8 @@ def _sized(study: xr.Dataset, record: xr.Dataset) -> xr.Dataset:
 def image_waits(image_curves):
     """The runs of Fig. 8, left, with when they are done.
 
-    Returns:
-        The record with ``t_train`` (nan if never), ``t_test`` (infinity if never), and the test accuracy ``then``, at
-        t_train, and at the ``end``, all (run,).
+    New are ``t_train`` (nan if never), ``t_test`` (infinity if never), and the test accuracy ``then``, at t_train, and
+    at the ``end``, all (run,).
     """
     record, t_train = image_curves, image_curves.reached_train_accuracy
     then = [np.interp(t, record.step, row) for t, row in zip(t_train, record.test_accuracy.values, strict=True)]
@@ -134,23 +131,19 @@ def map_of(record: xr.Dataset) -> Diagram:
 @section.study
 def image_times(image_sizes):
     """Steps to 60 % and to 80 % of the test images, (threshold, seed, images), infinity if never."""
-    rows = {
-        one: sweep(image_sizes, "train_size", partial(first, curve="test_accuracy", threshold=one))
-        for one in (0.6, 0.8)
-    }
-    steps = ("threshold", "seed", "images"), np.array([times for _, times in rows.values()])
-    study = xr.Dataset({"steps": steps}, {"threshold": list(rows), "images": rows[0.6][0]})
-    return _sized(study, image_sizes)
+    thresholds = [0.6, 0.8]
+    reach = [partial(first, curve="test_accuracy", threshold=one) for one in thresholds]
+    (sizes, low), (_, high) = (sweep(image_sizes, "train_size", one) for one in reach)
+    steps = ("threshold", "seed", "images"), np.array([low, high])
+    return _sized(xr.Dataset({"steps": steps}, {"threshold": thresholds, "images": sizes}), image_sizes)
 
 
 @section.study
 def class_features(s):
     """Fig. 19: random two-dimensional features of images, free to move, while Adam lowers the effective loss of eq. 32.
 
-    Returns:
-        Dataset: ``features`` (frame, image, axis), ``label`` (image); of Adam, of gradient descent, which conserves
-        their size, and without the division by Z, all (way, step): ``ratio`` of the scatter within classes to that
-        between, and ``Z``.
+    ``features`` (frame, image, axis), ``label`` (image); of Adam, of gradient descent, which conserves their size, and
+    without the division by Z, all (way, step): ``ratio`` of the scatter within classes to that between, and ``Z``.
     """
     x, y = (part[:1_000] for part in task_of(s, 797).table())
     generator, z = np.random.default_rng(0), x.astype(float)
@@ -199,10 +192,6 @@ section.claim(
 )  # fmt: skip
 
 
-def _corner(words: str, row: int, column: int, bound: Bound) -> Part:
-    return Part(words, lambda study: map_of(study).phases[row, column], bound, phase_name)
-
-
 def _between(study: xr.Dataset) -> int:
     """Cells of grokking that no cell of comprehension exceeds in decay or rate, or that exceed all of them in both."""
     late, clear = (np.argwhere(map_of(study).phases == code) for code in (GROKKING, COMPREHENSION))
@@ -213,13 +202,13 @@ section.claim(
     "fig8b",
     "Fig. 8, right",
     "Images have the phases too: memorisation at low decay and rate, confusion at high.",
-    _corner("least rate and decay", 0, 0, exactly(MEMORISATION)),
-    _corner("highest rate and decay", -1, -1, exactly(CONFUSION)),
+    Part("least rate and decay", lambda study: map_of(study).phases[0, 0], exactly(MEMORISATION), phase_name),
+    Part("highest rate and decay", lambda study: map_of(study).phases[-1, -1], exactly(CONFUSION), phase_name),
     Part("comprehension and grokking that occur, of two",
          lambda study: len({*map_of(study).phases.ravel().tolist()} & {COMPREHENSION, GROKKING}), exactly(2)),
     Part("cells of grokking beyond all of comprehension", _between, exactly(0)),
-    _corner("highest decay, least rate", -1, 0,
-            Bound("not {}", (CONFUSION,), lambda code: not np.isnan(code) and code != CONFUSION)),
+    Part("highest decay, least rate", lambda study: map_of(study).phases[-1, 0],
+         Bound("not {}", (CONFUSION,), lambda code: code != CONFUSION), phase_name),
     on="image_map",
 )  # fmt: skip
 

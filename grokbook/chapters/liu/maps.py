@@ -48,21 +48,14 @@ def phase_name(code: float) -> str:
 
 @dataclass(frozen=True)
 class Diagram:
-    """Steps of a phase diagram.
+    """Steps of a phase diagram."""
 
-    Args:
-        x, y: settings of the columns and rows.
-        t_train, t_val: (y, x, seed) steps to both thresholds, nan if never.
-        budget: later counts as never.
-        gap: from which on a wait is grokking.
-    """
-
-    x: Array
-    y: Array
-    t_train: Array
-    t_val: Array
-    budget: float = PUBLISHED_BUDGET
-    gap: float = GAP
+    x: Array  #: settings of the columns
+    y: Array  #: and of the rows
+    t_train: Array  #: (y, x, seed) steps to the training threshold, nan if never
+    t_val: Array  #: and to the validation threshold
+    budget: float = PUBLISHED_BUDGET  #: later counts as never
+    gap: float = GAP  #: from which on a wait is grokking
 
     @property
     def each(self) -> Codes:
@@ -85,21 +78,24 @@ class Diagram:
         return len({*self.phases.ravel()} & set(range(4)))
 
 
+def _of_runs(x: Array, y: Array, seed: Array, t_train: Array, t_val: Array, budget: float) -> Diagram:
+    """A phase diagram from what is known of every run, (run,) each."""
+    (xs, column), (ys, row), (seeds, place) = (np.unique(one, return_inverse=True) for one in (x, y, seed))
+    times = np.full((2, len(ys), len(xs), len(seeds)), np.nan)
+    times[:, row, column, place] = t_train, t_val
+    return Diagram(xs, ys, times[0], times[1], budget)
+
+
 def diagram(record: xr.Dataset, y: str = "weight_decay", x: str = "lr") -> Diagram:
     """A phase diagram over two settings of a record's recipe."""
-    (xs, column), (ys, row), (seeds, seed) = (
-        np.unique(record[name].values.astype(float), return_inverse=True) for name in (x, y, "seed")
-    )
-    times = np.full((2, len(ys), len(xs), len(seeds)), np.nan)
-    for table, name in zip(times, ("train_accuracy", "test_accuracy"), strict=True):
-        table[row, column, seed] = record[f"reached_{name}"].values
-    return Diagram(xs, ys, times[0], times[1], float(record.steps.values.max()))
+    names = (x, y, "seed", "reached_train_accuracy", "reached_test_accuracy")
+    return _of_runs(*(record[name].values.astype(float) for name in names), float(record.steps.values.max()))
 
 
 def contacts(phases: Codes, axis: int) -> int:
     """How often cells of comprehension and of memorisation are neighbours along an axis."""
-    a, b = np.moveaxis(phases, axis, 0)[:-1], np.moveaxis(phases, axis, 0)[1:]
-    return int(((np.minimum(a, b) == COMPREHENSION) & (np.maximum(a, b) == MEMORISATION)).sum())
+    rows = np.moveaxis(phases, axis, 0)
+    return steps_up(rows, COMPREHENSION, MEMORISATION) + steps_up(rows, MEMORISATION, COMPREHENSION)
 
 
 def steps_up(phases: Codes, one: int, other: int) -> int:
@@ -107,28 +103,19 @@ def steps_up(phases: Codes, one: int, other: int) -> int:
     return int(((phases[:-1] == one) & (phases[1:] == other)).sum())
 
 
-# ----------------------------------------------------------------------------------------------- the published ones
-
-
 @cache
 def published(panel: str) -> Diagram:
     """The step counts that the authors released for one panel of Fig. 6, with one run a cell.
 
-    Args:
-        panel: "rates", "regression", "classification" or "group".
-
-    Theirs count from 0 and look after the update, so that one is added.
-
-    Source: github.com/ejmichaud/grokking-squared, folder ``phase_diagram_plot``.
+    ``panel`` is "rates", "regression", "classification" or "group". Theirs count from 0 and look after the update, so
+    that one is added. Source: github.com/ejmichaud/grokking-squared, folder ``phase_diagram_plot``.
     """
     path = Path(__file__).parent / "published_steps.csv"
     rows = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf8")
     rows = rows[rows["panel"] == panel]
-    (x, column), (y, row) = (np.unique(rows[name], return_inverse=True) for name in ("decoder_lr", "other"))
-    times = np.full((2, len(y), len(x), 1), np.nan)
-    for table, name in zip(times, ("t_train", "t_val"), strict=True):
-        table[row, column, 0] = np.where(rows[name] < 0, np.nan, rows[name] + 1.0)  # an empty field reads as -1
-    return Diagram(x, y, *times)
+    # An empty field reads as -1.
+    t_train, t_val = (np.where(rows[name] < 0, np.nan, rows[name] + 1.0) for name in ("t_train", "t_val"))
+    return _of_runs(rows["decoder_lr"], rows["other"], np.zeros(len(rows)), t_train, t_val, PUBLISHED_BUDGET)
 
 
 def published_at(ours: Diagram, panel: str) -> Diagram:

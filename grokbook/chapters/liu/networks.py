@@ -86,10 +86,8 @@ def planes(s: Settings, *, seeds: Seeds = 8, shorten: Steps = 1) -> Experiment:
 def allowed(record: xr.Dataset) -> xr.Dataset:
     """What every run ended with beside what its embeddings and its training set allow.
 
-    Returns:
-        Dataset over run: ``fraction`` of the table trained on, ``accuracy`` on all samples, ``predicted`` from the
-        embeddings (eqs 12, 13), ``ideal_accuracy`` (eq. 17), ``rqi``, ``rqi_strict`` (delta 0.01) and ``ideal_rqi``
-        (eq. 16).
+    Over run: ``fraction`` of the table trained on, ``accuracy`` on all samples, ``predicted`` from the embeddings (eqs
+    12, 13), ``ideal_accuracy`` (eq. 17), ``rqi``, ``rqi_strict`` (delta 0.01) and ``ideal_rqi`` (eq. 16).
     """
     p = int(record.p.values[0])
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
@@ -137,12 +135,9 @@ def best_ring(record: xr.Dataset) -> tuple[int, Array]:
 def mirrors(record: xr.Dataset) -> xr.Dataset:
     """Held-out ordered pairs of the networks of Fig. 2 (b), whose input is the same either way.
 
-    The record keeps accuracies, not answers. But a mirrored pair has the input of a trained one, so that a network
-    that knows its whole training set knows them all.
-
-    Returns:
-        Dataset over run: ``held`` pairs; how many are ``mirrored``, trained on the other way round; how many of the
-        others are ``right`` (nan where the training set is not wholly known); the share of these that is ``ideal``.
+    Over run: ``held`` pairs; how many are ``mirrored``, trained on the other way round; how many of the others are
+    ``right``, and the share of them that is ``ideal``. The record keeps accuracies, not answers, but a network that
+    knows its whole training set knows all mirrored pairs too; where it does not, ``right`` is nan.
     """
     own, p, rows = select(record, label="b"), int(record.p.values[0]), []
     for pairs in train_sets(own):

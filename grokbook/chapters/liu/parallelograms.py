@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
 from grokbook.claims import Part, at_least, at_most, below, between
+from grokbook.measures.common import Array
 from grokbook.words import percent
 
 section = Section("parallelograms")
-Array = NDArray[np.float64]
 
 
 @section.study
@@ -25,11 +24,9 @@ def ideal(s: Settings) -> xr.Dataset:
 
 
 def of_random_sets(p: int, sizes: Sequence[int], draws: int) -> xr.Dataset:
-    """What random training sets imply.
+    """What random training sets imply, (size, draw).
 
-    Returns:
-        Dataset with dims (size, draw): ``nullity``, ``rate`` (the third eigenvalue of A^T A), ``parallelograms``
-        (|P0(D)|), ``ideal_rqi``, ``ideal_accuracy``.
+    ``rate`` is the third eigenvalue of A^T A, and ``parallelograms`` is |P0(D)|.
     """
     couples, rows = measures.sums_of(p).couples, []
     for size in sizes:
@@ -92,11 +89,9 @@ section.claim(
 
 @section.study
 def transition(s: Settings) -> xr.Dataset:
-    """The critical share of data for several numbers of symbols.
+    """The critical share of data for several numbers of symbols p.
 
-    Returns:
-        Dataset over p: ``fraction``, the median critical size of random orders as a share of all samples, and
-        ``width``, its interquartile range.
+    ``fraction`` is the median critical size of random orders over all samples, ``width`` its interquartile range.
     """
     ps, count = sorted({4, 6, 8, 10, 15, 20, 30, 40, 50, s.p}), max(20, s.draws // 5)
     sizes = [theory.critical_sizes(p, count, generator=np.random.default_rng([0, p])) for p in ps]

@@ -26,20 +26,18 @@ ZERO = 1e-8  # an eigenvalue of A^T A below this is zero; A holds integers, and 
 
 
 def parallelograms(p: int) -> NDArray[np.int64]:
-    """The permissible set P0 of all samples, eq. 1: every (i, j, m, n) with i + j = m + n.
+    """The permissible set P0 of all samples, eq. 1: (|P0|, 4), every i <= j and m <= n with i + j = m + n and i < m.
 
-    Equation 19 lists sorted quadruples, whose halves need not have equal sums; here the first two and the last two
-    symbols are the samples: (|P0|, 4), rows i <= j and m <= n with i < m.
+    Equation 19 lists sorted quadruples instead, whose halves need not have equal sums.
     """
     pairs, couples = sums_of(checks.integer("p", p, 3))
     return pairs[couples].reshape(-1, 4)
 
 
 def parallelograms_of(pairs: ArrayLike, p: int) -> NDArray[np.int64]:
-    """P0(D), eq. 1: the permissible parallelograms both of whose samples are in one training set (n, 2).
+    """P0(D), eq. 1: the rows (k, 4) of `parallelograms` both of whose samples are in one training set (n, 2).
 
-    Returns (k, 4), in the order of `parallelograms`. Raises ``ValueError`` for more than one set, or symbols outside
-    0 to p - 1.
+    ``ValueError`` for more than one set, or symbols outside 0 to p - 1.
     """
     held, (samples, couples) = which_held(pairs, p), sums_of(p)
     if held.ndim > 1:
@@ -124,12 +122,8 @@ def rate_factor(held: Held, p: int, averaging: str, Z0: float) -> Array:
 def grokking_rate(train_pairs: ArrayLike, p: int, *, averaging: str = "sum", Z0: float | None = None) -> Array:
     """lambda_3, below eq. 9: how fast the slowest part of a representation that is not a line dies out, figure 5 (a).
 
-    Args:
-        averaging: as in `rate_factor`.
-        Z0: the conserved size, eq. 6; None is p, that of embeddings with unit population variance in one dimension.
-
-    Returns:
-        (...), 0 unless the training set implies the line.
+    (...), 0 unless the training set implies the line. ``averaging`` is that of `rate_factor`, Z0 the conserved size,
+    eq. 6; None is p, the size of embeddings with unit population variance in one dimension.
     """
     held = which_held(train_pairs, p)
     return rates(held, p)[..., 2] * rate_factor(held, p, averaging, p if Z0 is None else Z0)
@@ -164,18 +158,11 @@ def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False) ->
 def predicted_accuracy(
     embedding: ArrayLike, train_pairs: ArrayLike, delta: float = 0.1, *, held_out: bool = False
 ) -> Array:
-    """The accuracy that a representation allows after training on D, eqs 12 and 13.
+    """The accuracy that embeddings (..., p, d) allow after training on D, eqs 12 and 13, as a fraction (...).
 
-    A sample is right if it is trained on or closes a parallelogram with one that is.
-
-    Args:
-        embedding: (..., p, d).
-        train_pairs: (..., n, 2); leading axes broadcast against those of the embedding.
-        delta: as in `grokbook.measures.representation_quality_index`.
-        held_out: count only the samples outside the training set.
-
-    Returns:
-        (...), a fraction; nan where an embedding is not finite.
+    A sample is right if it is trained on or closes a parallelogram, to ``delta`` as in
+    `grokbook.measures.representation_quality_index`, with one that is; ``held_out`` counts only those outside D.
+    Leading axes of both broadcast; nan where an embedding is not finite.
     """
     gaps, p = parallelogram_gaps(embedding), np.shape(embedding)[-2]
     found = share_reached(which_held(train_pairs, p), gaps <= delta, sums_of(p).couples, held_out)
@@ -197,22 +184,19 @@ def share_reached(held: Held, closed: NDArray[np.bool_], couples: NDArray[np.int
 
 
 def critical_sizes(p: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
-    """How many samples it takes until the line is the only solution, for each of ``count`` random orders, figure 4 (a).
+    """How many samples it takes until the line is the only solution, figure 4 (a): (count,), between p and N.
 
-    Every order adds all samples one by one; a sample can only lower the nullity, so bisection finds the first size
-    with a nullity of 2. The share of orders with a critical size of at most n is the probability of the figure at n.
-
-    (count,), between p and N.
+    Each of ``count`` random orders adds all samples one by one, which can only lower the nullity, so bisection finds
+    the first size with a nullity of 2. The share of sizes of at most n is the probability of the figure at n.
     """
     N = len(sums_of(checks.integer("p", p, 3)).pairs)
     order = np.random.default_rng(generator).random((checks.integer("count", count, 1), N)).argsort(-1)
     rank = order.argsort(-1)  # (count, sample): its place in the order
     below, above = np.full(count, p - 2), np.full(count, N)  # the line is not implied below, it is above
-    while (open_ := above - below > 1).any():
+    while (above - below > 1).any():
         middle = (below + above) // 2
-        unique = (rates(rank[open_] < middle[open_, None], p) == 0).sum(-1) == 2
-        above[open_] = np.where(unique, middle[open_], above[open_])
-        below[open_] = np.where(unique, below[open_], middle[open_])
+        unique = (rates(rank < middle[:, None], p) == 0).sum(-1) == 2
+        below, above = np.where(unique, below, middle), np.where(unique, middle, above)
     return above
 
 
@@ -241,20 +225,12 @@ def line_fit(embedding: ArrayLike) -> Array:
 def flow(
     embedding: ArrayLike, train_pairs: ArrayLike, times: ArrayLike, *, averaging: str = "sum", renormalise: bool = True
 ) -> Array:
-    """Gradient flow of the effective loss, eqs 4 and 23, in closed form.
+    """Gradient flow of the effective loss, eqs 4 and 23, from embeddings (p, d) at time 0, at times (t,): (t, p, d).
 
-    R(t) = sqrt(Z0) e^{-Ht} R0 / |e^{-Ht} R0| with H of eq. 8. Z0 is conserved always and the sum C of the embeddings
-    only if it is zero at the start: dC/dt = (2 l_0 / Z0**2) C, a term that eq. 27 leaves out. Equation 9,
-    dR/dt = -H R, is a different flow (``renormalise=False``): it conserves C always and lets Z0 shrink.
-
-    Args:
-        embedding: (p, d) at time 0.
-        train_pairs: (n, 2).
-        times: (t,), from 0.
-        averaging: as in `rate_factor`.
-
-    Returns:
-        (t, p, d).
+    R(t) = sqrt(Z0) e^{-Ht} R0 / |e^{-Ht} R0| with H of eq. 8, averaged as in `rate_factor`, of one training set (n, 2).
+    Z0 is conserved always and the sum C of the embeddings only if it is zero at the start: dC/dt = (2 l_0 / Z0**2) C, a
+    term that eq. 27 leaves out. Equation 9, dR/dt = -H R, is a different flow (``renormalise=False``): it conserves C
+    always and lets Z0 shrink.
     """
     start, times = np.asarray(embedding, float), np.asarray(times, float)
     p, size = len(start), float(np.square(start).sum())

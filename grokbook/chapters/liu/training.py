@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from grokbook.settings import several, whole
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Run, Watch
 
-EMBEDDING_RATE, DECODER_RATE = 1e-3, 1e-4
 THRESHOLD = 0.9  # of an accuracy, table 1
 Sizes = Annotated[tuple[int, ...], several(whole(1, 54))]  # of training sets, of the 55 samples of p = 10
 BATCH = 45  # of 55 samples; larger training sets are seen in random batches of so many in the authors' code
@@ -32,12 +32,7 @@ BOTH_REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", THRESHOLD
 
 
 def two_groups(
-    decoder: float = DECODER_RATE,
-    decay: float = 0.0,
-    embedding: float = EMBEDDING_RATE,
-    *,
-    embedding_decay: float = 0.0,
-    eps: float = 1e-8,
+    decoder: float = 1e-4, decay: float = 0.0, embedding: float = 1e-3, embedding_decay: float = 0.0, eps: float = 1e-8
 ) -> AdamW:
     """AdamW with a learning rate and weight decay for the decoder and others for the embeddings."""
     return AdamW(decoder, decay, eps=eps, groups=(Group("W_E", embedding, embedding_decay),))
@@ -45,10 +40,8 @@ def two_groups(
 
 def toy_run(task: AdditionTask, optimizer: AdamW, steps: int, seed: int, label: str = "", **settings: Any) -> Run:
     """The toy model on an addition task: regression where the task has targets, else classification."""
-    regression = task.target_size > 0
-    size = task.target_size if regression else task.labels
-    model = AdditionDecoder(task.p, outputs=size, **settings)
-    return Run(task, model, optimizer, steps, seed, "mse" if regression else "cross_entropy", label=label)
+    model = AdditionDecoder(task.p, outputs=task.target_size or task.labels, **settings)
+    return Run(task, model, optimizer, steps, seed, "mse" if task.target_size else "cross_entropy", label=label)
 
 
 def sizes_of(p: int, sizes: Sequence[int]) -> list[int]:
@@ -85,20 +78,17 @@ def solvable_seeds(p: int, train_size: int, number: int, target_size: int = 30) 
 
     Sums with a single sample cannot be inferred, so a random set often leaves even the line with errors. Choosing
     needs the training sets alone, no training. ``target_size`` is the task's: targets are drawn before the set.
-
-    Raises:
-        ValueError: among a thousand seeds there are not so many.
+    ``ValueError`` where there are not so many among a thousand seeds.
     """
-    found: list[int] = []
-    for seed in range(1_000):
-        if ideal_accuracy(AdditionTask(p, train_size, target_size).train_pairs(seed), p, held_out=True) == 1:
-            found.append(seed)
-        if len(found) == number:
-            return tuple(found)
-    raise ValueError(
-        f"train_size = {train_size} of p = {p}: {len(found)} of 1000 random training sets determine every held-out "
-        f"answer, {number} are needed; larger training sets do so more often"
-    )
+    task = AdditionTask(p, train_size, target_size)
+    solvable = (seed for seed in range(1_000) if ideal_accuracy(task.train_pairs(seed), p, held_out=True) == 1)
+    found = tuple(islice(solvable, number))
+    if len(found) < number:
+        raise ValueError(
+            f"train_size = {train_size} of p = {p}: {len(found)} of 1000 random training sets determine every held-out "
+            f"answer, {number} are needed; larger training sets do so more often"
+        )
+    return found
 
 
 def task_of(run: xr.Dataset) -> AdditionTask:
