@@ -20,13 +20,11 @@ from grokbook.train.experiment import Experiment, Schedule, Watch
 from grokbook.train.records import select
 
 section = Section("beyond")
-MODULI = (5, 10, 15, 20, 30)  # fewer than four symbols imply no parallelogram
+Moduli = Annotated[tuple[int, ...], several(whole(4, 50))]  # fewer symbols imply no parallelogram
 
 
 @section.experiment(quick={"moduli": (5,), "steps": 100})
-def critical_sizes(
-    s: Settings, *, moduli: Annotated[tuple[int, ...], several(whole(4, 50))] = MODULI, steps: Steps = 10_000
-) -> Experiment:
+def critical_sizes(s: Settings, *, moduli: Moduli = (5, 10, 15, 20, 30), steps: Steps = 10_000) -> Experiment:
     """How much of the table a network needs before it finds the line, against the number of symbols."""
     shares = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
     runs = [

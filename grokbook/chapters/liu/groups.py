@@ -25,13 +25,12 @@ Array = NDArray[np.float64]
 section = Section("groups")
 
 
+Sizes = Annotated[tuple[int, ...], several(whole(1, 35))]
+
+
 @section.experiment(quick={"sizes": (12, 24, 30), "steps": 200, "group_seeds": 2})
 def group_fractions(
-    s: Settings,
-    *,
-    sizes: Annotated[tuple[int, ...], several(whole(1, 35))] = (12, 15, 18, 21, 24, 27, 30, 33),
-    steps: Steps = 10_000,
-    group_seeds: Seeds = 11,
+    s: Settings, *, sizes: Sizes = (12, 15, 18, 21, 24, 27, 30, 33), steps: Steps = 10_000, group_seeds: Seeds = 11
 ) -> Experiment:
     """Figs 17 and 18: training sets of several sizes, of 36 products. Learning rate and decay are ours."""
     optimizer, model, watch = two_groups(1e-3, 30.0), ProductDecoder(6), Watch((("s3_rqi", STRUCTURED),), leave=False)
@@ -79,25 +78,21 @@ def chance_of(misfit: ArrayLike) -> Array:
 
 
 def predicted_accuracy(matrices: Array, pairs: NDArray[np.int64], table: NDArray[np.int64]) -> float:
-    """The accuracy that matrices (element, k, k) allow after training on ordered pairs (n, 2), Fig. 18 (d).
-
-    As `theory.predicted_accuracy`, with products: a fraction of all ordered pairs.
-    """
+    """`theory.predicted_accuracy` for matrices (element, k, k) and ordered pairs (n, 2), with products, Fig. 18 (d)."""
     closed = measures.group_parallelogram_gaps(matrices, table) <= 0.5**0.5
-    answers, held = table.ravel(), np.zeros(table.size, bool)
-    held[pairs[:, 0] * len(table) + pairs[:, 1]] = True
+    answers, held = table.ravel(), np.zeros(table.shape, bool)
+    held[tuple(pairs.T)] = True
     couples = [(x, y) for x, y in combinations(range(len(answers)), 2) if answers[x] == answers[y]]
-    return float(theory.share_reached(held, closed, np.array(couples)))
+    return float(theory.share_reached(held.ravel(), closed, np.array(couples)))
 
 
 @section.study
 def group_outcomes(group_fractions):
     """What every run ended with beside what its matrices allow (Fig. 18), and how much of a hexagon they are (Fig. 17).
 
-    Returns:
-        Dataset over run: ``size``, ``fraction``, ``accuracy`` on all samples, ``predicted`` from the matrices (eqs 12,
-        13), ``rqi``, ``steps`` to RQI > 0.95, ``test_accuracy``, ``components`` with more than 2 % of the variance,
-        ``misfit`` of the best plane and the ``chance`` of it among random matrices.
+    Over run: ``size``, ``fraction``, ``accuracy`` on all samples, ``predicted`` from the matrices (eqs 12, 13),
+    ``rqi``, ``steps`` to RQI > 0.95, ``test_accuracy``, ``components`` with more than 2 % of the variance, ``misfit``
+    of the best plane and the ``chance`` of it among random matrices.
     """
     record, table, predicted = group_fractions, group_table("S3"), []
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
@@ -129,10 +124,9 @@ def perfect(outcomes: xr.Dataset) -> NDArray[np.int64]:
 def best_of_thirty(outcomes: xr.Dataset) -> int:
     """The run of Fig. 17: of those with 30 samples (or the most) the best on held-out ones, then by index, then the
     nearest to a hexagon: several are perfect."""
-    size = 30 if (outcomes["size"] == 30).any() else int(outcomes["size"].max())
-    own = np.flatnonzero(outcomes["size"] == size)
-    one = outcomes.isel(run=own)
-    return int(own[np.lexsort((one.misfit, -one.rqi, -one.test_accuracy))[0]])
+    size = outcomes["size"].values
+    other = size != (30 if 30 in size else size.max())
+    return int(np.lexsort((outcomes.misfit, -outcomes.rqi, -outcomes.test_accuracy, other))[0])
 
 
 def _of_chosen(words: str, name: str, bound: Bound) -> Part:

@@ -29,9 +29,7 @@ def phase_of(t_train: ArrayLike, t_val: ArrayLike, *, budget: float = np.inf, ga
     Later than ``budget`` counts as never, and a wait of ``gap`` or more as grokking.
     """
     t_train, t_val = np.broadcast_arrays(np.asarray(t_train, float), np.asarray(t_val, float))
-    with np.errstate(invalid="ignore"):
-        trained, validated = t_train <= budget, t_val <= budget
-        late = t_val - t_train >= gap
+    trained, validated, late = t_train <= budget, t_val <= budget, t_val - t_train >= gap
     return np.select([trained & validated & ~late, trained & validated, trained, ~validated], [0, 1, 2, 3], 4)
 
 
@@ -54,7 +52,7 @@ class Diagram:
     y: Array  #: and of the rows
     t_train: Array  #: (y, x, seed) steps to the training threshold, nan if never
     t_val: Array  #: and to the validation threshold
-    budget: float = PUBLISHED_BUDGET  #: later counts as never
+    budget: float  #: later counts as never
     gap: float = GAP  #: from which on a wait is grokking
 
     @property
@@ -141,9 +139,8 @@ def same_times(ours: Diagram, panel: str) -> Array:
     """
     theirs = published_at(ours, panel)
     agree = np.ones(theirs.each.shape, bool)
-    with np.errstate(invalid="ignore"):
-        for mine, other in ((ours.t_train, theirs.t_train), (ours.t_val, theirs.t_val)):
-            agree &= np.abs(mine[..., :1] - other) <= np.maximum(0.01 * other, GRID)
+    for mine, other in ((ours.t_train, theirs.t_train), (ours.t_val, theirs.t_val)):
+        agree &= np.abs(mine[..., :1] - other) <= np.maximum(0.01 * other, GRID)
     return np.where(theirs.each <= GROKKING, agree, np.nan)[..., 0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -61,11 +60,11 @@ def _addition_runs(s: Settings, kind: str, splits: bool) -> list[Run]:
     order: Any = {} if splits else {"recipe": "diagram"}  # of random draws, behind the published step counts
     task = AdditionTask(s.p, s.train_size, target_size, **order)
     if kind == "rates":
-        rates = RATES_A[:: s.coarseness]
-        optimizers = [two_groups(rate, 0.0, embedding, eps=eps_of(task)) for embedding in rates for rate in rates]
+        cells = product(RATES_A[:: s.coarseness], repeat=2)
+        optimizers = [two_groups(rate, 0.0, embedding, eps=eps_of(task)) for embedding, rate in cells]
     else:
-        cells = [(rate, decay) for decay in DECAYS[kind][:: s.coarseness] for rate in RATES[:: s.coarseness]]
-        optimizers = [two_groups(rate, decay, eps=eps_of(task)) for rate, decay in cells]
+        cells = product(DECAYS[kind][:: s.coarseness], RATES[:: s.coarseness])
+        optimizers = [two_groups(rate, decay, eps=eps_of(task)) for decay, rate in cells]
     chosen = solvable_seeds(s.p, s.train_size, s.split_seeds, target_size) if splits else (PUBLISHED_SEED[kind],)
     return [toy_run(task, optimizer, s.steps, seed, **order) for optimizer in optimizers for seed in chosen]
 
@@ -109,11 +108,6 @@ def comparable(record: xr.Dataset) -> bool:
     return bool((record.p == 10).all() and (record.train_size == 45).all())
 
 
-def as_published(record: xr.Dataset, name: str) -> float:
-    """Share of cells with the published phase; nan for another table."""
-    return float(maps.same_phase(panel(record, name), PANELS[name][0]).mean()) if comparable(record) else np.nan
-
-
 def on_time(record: xr.Dataset, *, outliers: bool = True) -> float:
     """Share of the published generalising cells of Fig. 6 (b) whose two times are ours, with or without those that do
     not fit their neighbours (see ``outlying``); nan for another table."""
@@ -126,9 +120,8 @@ def on_time(record: xr.Dataset, *, outliers: bool = True) -> float:
 def boundary(found: Diagram) -> tuple[float, float]:
     """Between what generalises and what does not, in a diagram of the embeddings' rate over the decoder's.
 
-    Returns:
-        The share of the decoder rates that have a boundary with it at 1 to 20 times their own rate, and the slope of
-        its logarithm; nan for less than two such rates.
+    The share of the decoder rates with a boundary that have it at 1 to 20 times their own rate, and the slope of its
+    logarithm; nan for less than two such rates.
     """
     good = found.generalises
     columns = np.flatnonzero(good.any(0) & ~good.all(0))
@@ -155,8 +148,11 @@ def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound
 
 
 def _cells(name: str, least: float) -> Part:
+    def alike(record: xr.Dataset) -> float:
+        return maps.same_phase(panel(record, name), PANELS[name][0]).mean() if comparable(record) else np.nan
+
     words = f"cells with the published phase, waits known to {maps.GRID} steps"
-    return Part(words, partial(as_published, name=name), at_least(least), percent, on=(name,))
+    return Part(words, alike, at_least(least), percent, on=(name,))
 
 
 def _occurring(name: str) -> Part:
@@ -222,11 +218,6 @@ section.claim(
 )  # fmt: skip
 
 
-def _slow(found: Diagram) -> float:
-    columns = np.broadcast_to(found.x, found.phases.shape)[found.phases == COMPREHENSION]
-    return float((columns <= 1.001e-3).mean()) if len(columns) else np.nan
-
-
 _of_splits = partial(_part, "phases_regression_splits")
 section.claim(
     "fig6b-splits",
@@ -236,7 +227,9 @@ section.claim(
                at_least(0.04), percent),
     _of_splits("highest rate without decay", lambda one: one.phases[0, -1], exactly(MEMORISATION), phase_name),
     _of_splits("highest rate, highest decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), phase_name),
-    _of_splits("share of comprehension at rates up to 1e-3", _slow, at_least(0.75), percent),
+    _of_splits("share of comprehension at rates up to 1e-3",
+               lambda one: (one.x[np.nonzero(one.phases == COMPREHENSION)[1]] <= 1.001e-3).mean(), at_least(0.75),
+               percent),
     _of_splits("steps from comprehension to memorisation, less a fifth of those to grokking",
                lambda one: _up(MEMORISATION)(one) - 0.2 * _up(GROKKING)(one), at_most(1)),
     whose="ours",
@@ -244,9 +237,8 @@ section.claim(
 
 
 def _apart(found: Diagram) -> float:
-    rows = np.broadcast_to(found.y[:, None], found.phases.shape)
-    late, clear = (rows[found.phases == code] for code in (GROKKING, COMPREHENSION))
-    return float(np.median(late) - np.median(clear)) if len(late) and len(clear) else np.nan
+    late, clear = (found.y[np.nonzero(found.phases == code)[0]] for code in (GROKKING, COMPREHENSION))
+    return float(np.median(late) - np.median(clear))
 
 
 section.claim(
@@ -260,25 +252,19 @@ section.claim(
 )
 
 
-def _middle(found: Diagram) -> float:
-    inside = ((found.x >= 5e-5) & (found.x <= 2e-4))[None, :] & (found.y <= 30)[:, None]
-    return float(found.generalises[inside].mean()) if inside.any() else np.nan
-
-
-def _least_confused(found: Diagram) -> float:
-    return float(found.y[(found.phases == CONFUSION).any(1)].min(initial=np.inf))
-
-
 _of_groups = partial(_part, "phases_group_splits")
 section.claim(
     "fig6d",
     "Fig. 6d",
     "The permutation group S₃ has the four phases too: other splits.",
     _occurring("phases_group_splits"),
-    _of_groups("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30", _middle, at_least(0.6), percent),
+    _of_groups("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30",
+               lambda one: one.generalises[np.ix_(one.y <= 30, (one.x >= 5e-5) & (one.x <= 2e-4))].mean(),
+               at_least(0.6), percent),
     _of_groups("cells that generalise at decay 200", lambda one: one.generalises[one.y >= 200].sum(), exactly(0)),
-    _of_groups("least decay with confusion", _least_confused, at_least(50)),
-)
+    _of_groups("least decay with confusion",
+               lambda one: one.y[(one.phases == CONFUSION).any(1)].min(initial=np.inf), at_least(50)),
+)  # fmt: skip
 
 section.claim(
     "fig6d-published",
@@ -308,9 +294,8 @@ def _enter_knob(figure: int, name: str, values: Sequence[float]) -> None:
             for value, rate, seed in product(values[:: s.coarseness], KNOB_RATES[:: s.coarseness], seeds):
                 optimizer = two_groups(rate, embedding_decay=value if name == "decay" else 0.0, eps=eps_of(task))
                 scale = value if name == "scale" else 1.0
-                run = toy_run(task, optimizer, s.steps, seed, kind, init_scale=scale)
                 batch = int(value) if name == "batch" and value < s.train_size else None
-                runs.append(dataclasses.replace(run, batch_size=batch))
+                runs.append(toy_run(task, optimizer, s.steps, seed, kind, batch, init_scale=scale))
         return phase_map(make.__name__, runs)
 
     make.__name__, make.__doc__ = f"phases_{name}", f"Fig. {figure}: decoder learning rate against {name}."
@@ -374,7 +359,7 @@ def _gain(label: str) -> Part:
     def gain(record: xr.Dataset) -> float:
         own = (np.abs(np.log10(record.lr.values) + 3) < 0.3) & (record.label.values == label)
         small, large = own & (record.init_scale.values <= 0.31), own & (record.init_scale.values >= 2.9)
-        return float(good(record)[small].mean() - good(record)[large].mean()) if small.any() and large.any() else np.nan
+        return float(good(record)[small].mean() - good(record)[large].mean())
 
     words = f"{label}, rates near 1e-3: generalise at sizes up to 0.3, less from 3 on"
     return Part(words, gain, at_least(0.6), percent)

@@ -50,15 +50,13 @@ def which_held(pairs: ArrayLike, p: int) -> Held:
     p, pairs = checks.integer("p", p, 3), np.asarray(pairs)
     if pairs.ndim < 2 or not pairs.size or pairs.shape[-1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(f"train_pairs must be integers of shape (..., n, 2), got {pairs.dtype} of {pairs.shape}")
-    outside = (pairs < 0) | (pairs >= p)
-    if outside.any():
-        i, j = pairs[outside.any(-1)][0]
+    if len(outside := pairs[((pairs < 0) | (pairs >= p)).any(-1)]):
+        i, j = outside[0]
         raise ValueError(f"train_pairs must hold symbols from 0 to {p - 1}, got the pair ({i}, {j})")
-    i, j = pairs.min(-1).astype(np.int64), pairs.max(-1).astype(np.int64)
-    sample = i * p - i * (i - 1) // 2 + j - i  # lexicographic among i <= j
-    held = np.zeros((*pairs.shape[:-2], p * (p + 1) // 2), bool)
-    np.put_along_axis(held, sample, True, -1)
-    return held
+    seen = np.zeros((*pairs.shape[:-2], p * p), bool)  # of ordered pairs
+    np.put_along_axis(seen, pairs.astype(np.int64) @ [p, 1], True, -1)
+    i, j = sums_of(p).pairs.T
+    return seen[..., p * i + j] | seen[..., p * j + i]
 
 
 # ------------------------------------------------------------------------- what a training set implies, section 3.2, C

@@ -6,7 +6,6 @@ the paper gives no setting, the one of the authors' public code is taken, or our
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -38,10 +37,12 @@ def two_groups(
     return AdamW(decoder, decay, eps=eps, groups=(Group("W_E", embedding, embedding_decay),))
 
 
-def toy_run(task: AdditionTask, optimizer: AdamW, steps: int, seed: int, label: str = "", **settings: Any) -> Run:
+def toy_run(
+    task: AdditionTask, optimizer: AdamW, steps: int, seed: int, label: str = "", batch: int | None = None, **model: Any
+) -> Run:
     """The toy model on an addition task: regression where the task has targets, else classification."""
-    model = AdditionDecoder(task.p, outputs=task.target_size or task.labels, **settings)
-    return Run(task, model, optimizer, steps, seed, "mse" if task.target_size else "cross_entropy", label=label)
+    decoder = AdditionDecoder(task.p, outputs=task.target_size or task.labels, **model)
+    return Run(task, decoder, optimizer, steps, seed, "mse" if task.target_size else "cross_entropy", batch, label)
 
 
 def sizes_of(p: int, sizes: Sequence[int]) -> list[int]:
@@ -57,7 +58,7 @@ def of_sizes(
     """Networks for training sets of several sizes, by label; ``batched``: those above 45 samples, in batches of 45."""
     batch = sizes_of(s.p, (BATCH,))[0] if batched else None
     runs = [
-        dataclasses.replace(toy_run(AdditionTask(s.p, size), optimizer, steps, seed, label), batch_size=batch)
+        toy_run(AdditionTask(s.p, size), optimizer, steps, seed, label, batch)
         for label, optimizer in optimizers.items()
         for size in sizes_of(s.p, sizes)
         if batch is None or size > batch
@@ -93,8 +94,8 @@ def solvable_seeds(p: int, train_size: int, number: int, target_size: int = 30) 
 
 def task_of(run: xr.Dataset) -> AdditionTask:
     """The addition task of one run of a record."""
-    row = {name: run[name].item() for name in ("p", "train_size", "target_size", "modular", "ordered", "recipe")}
-    return AdditionTask(**{**row, "modular": bool(row["modular"]), "ordered": bool(row["ordered"])})
+    sizes = (int(run[name]) for name in ("p", "train_size", "target_size"))
+    return AdditionTask(*sizes, bool(run.modular), bool(run.ordered), recipe=run.recipe.item())
 
 
 def train_sets(record: xr.Dataset) -> Iterator[NDArray[np.int64]]:

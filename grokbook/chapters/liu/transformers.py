@@ -48,14 +48,10 @@ def ring(s: Settings, *, network: Network = (256, 2, 128)) -> Experiment:
     steps, optimizer = s.transformer_steps, two_groups(2e-4, 1.0)
     task, model = ModularTask(s.transformer_p, "n + m", 0.8), PairEncoder(s.transformer_p, *network, 0.05)
     runs = [Run(task, model, optimizer, steps, seed, "cross_entropy", label=FREE) for seed in range(s.seeds)]
+    early = min(1_000, steps // 2) if steps > 5_000 else steps // 10
+    schedule, kept = Schedule(log=40, every=max(1, steps // 100)), tuple(dict.fromkeys((0, early, -1)))
     return Experiment(
-        "liu/ring",
-        tuple(runs),
-        Schedule(log=40, every=max(1, steps // 100)),
-        ("effective_dimension",),
-        snapshots=tuple(dict.fromkeys((0, min(1_000, steps // 2) if steps > 5_000 else steps // 10, -1))),
-        keep=("W_E",),
-        watch=REACHED,
+        "liu/ring", tuple(runs), schedule, ("effective_dimension",), snapshots=kept, keep=("W_E",), watch=REACHED
     )
 
 
@@ -142,9 +138,8 @@ def onto(embedding: Array, plane: Plane) -> tuple[Array, float]:
 def rings(ring):
     """How much of a ring the embeddings are (Fig. 1), and how much of it they were at the start (Fig. 21).
 
-    Returns:
-        Dataset: ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; ring
-        share on the final plane of the ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw).
+    ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; ring share on the
+    final plane of the ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw).
     """
     generator = np.random.default_rng(0)
     rows: dict[str, list[Any]] = {"share": [], "roughness": [], "initial": [], "chance": []}
@@ -179,11 +174,9 @@ def projected(embedding: Array, others: Array, count: int) -> Array:
 def component_accuracy(components):
     """Fig. 22: accuracy with embeddings rebuilt from few components; and on which held-out pairs it is had.
 
-    Returns:
-        Dataset: ``accuracy`` (run, snapshot, part, way) with way "actual", "own" (the first components of the moment)
-        and "final" (those of the end), and part "train", "test", "mirrored" (held-out ordered pairs whose mirror image
-        is trained on; their share is an attribute) and "new" (the others); ``at_end`` (run, component) on the test
-        set; ``snapshot_step``; ``t_train`` and ``t_test`` (run).
+    ``accuracy`` (run, snapshot, part, way) has the ways "actual", "own" (the first components of the moment) and
+    "final" (those of the end), and the parts "train", "test", "mirrored" (held-out ordered pairs whose mirror image is
+    trained on; their share is an attribute) and "new" (the others); ``at_end`` (run, component) is on the test set.
     """
     record, accuracy, at_end, shares = components, [], [], []
     names = [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
@@ -192,9 +185,7 @@ def component_accuracy(components):
         model = PairEncoder(int(run.p), int(run.d_model), int(run.layers), int(run.hidden))
         task = ModularTask(model.p, "n + m", float(run.train_fraction))
         (pairs, labels), trained = task.table(), task.in_train(int(run.seed))
-        grid = np.zeros((model.p, model.p), bool)
-        grid[tuple(pairs.T)] = trained
-        mirrored = ~trained & grid[pairs[:, 1], pairs[:, 0]]
+        mirrored = ~trained & trained.reshape(model.p, model.p).T.ravel()  # pairs are in lexicographic order
         sets = trained, ~trained, mirrored, ~trained & ~mirrored
         shares.append(mirrored.sum() / (~trained).sum())
         weights = [{name: run[name].isel(snapshot=t).values for name in names} for t in range(run.sizes["snapshot"])]
@@ -225,7 +216,7 @@ def while_generalising(study: xr.Dataset) -> xr.DataArray:
 
 def _memorises_first(record: xr.Dataset) -> float:
     """Share of networks that know the training set and not the test set at the middle snapshot, and both at the end."""
-    then = record.snapshot_step.values[:, min(1, record.sizes["snapshot"] - 1)]
+    then = record.snapshot_step.values[:, 1]
     early = (at(record, "train_accuracy", then) >= 0.99) & (at(record, "test_accuracy", then) <= 0.5)
     return float((early & (last(record, "test_accuracy") >= 0.99)).mean())
 
