@@ -11,19 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
-from grokbook.chapters.liu import Settings, theory
+from grokbook.chapters.liu import Settings, theory, training
 from grokbook.chapters.liu.parallelograms import half
-from grokbook.chapters.liu.training import (
-    BOTH_REACHED,
-    STRUCTURED,
-    Sizes,
-    as_authors,
-    of_sizes,
-    task_of,
-    toy_run,
-    train_sets,
-    two_groups,
-)
+from grokbook.chapters.liu.training import STRUCTURED, Sizes, as_authors, of_sizes, task_of, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below, between, near
 from grokbook.curves import median, ranks, spearman
 from grokbook.settings import Steps
@@ -62,9 +52,9 @@ def structure_times_batched(s: Settings, *, steps: Steps = 10_000) -> Experiment
 @section.experiment(quick={"steps": 300})
 def trajectory(s: Settings, *, steps: Steps = 2_000) -> Experiment:
     """Fig. 4 (d): the embeddings of one network on their way to a line."""
-    run = toy_run(AdditionTask(s.p, s.train_size), two_groups(), steps, 58)
+    run = training.toy_run(AdditionTask(s.p, s.train_size), two_groups(), steps, 58)
     schedule, kept = Schedule(log=40, every=max(1, steps // 100)), {round(steps * i / 100): None for i in range(101)}
-    watch = Watch((*BOTH_REACHED.thresholds, ("rqi", STRUCTURED)), every=1, leave=False)
+    watch = Watch((*training.BOTH_REACHED.thresholds, ("rqi", STRUCTURED)), every=1, leave=False)
     return Experiment("liu/trajectory", (run,), schedule, ("rqi",), snapshots=tuple(kept), keep=("W_E",), watch=watch)
 
 

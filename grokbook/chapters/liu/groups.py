@@ -125,7 +125,7 @@ def best_of_thirty(outcomes: xr.Dataset) -> int:
     """The run of Fig. 17: of those with 30 samples (or the most) the best on held-out ones, then by index, then the
     nearest to a hexagon: several are perfect."""
     size = outcomes["size"].values
-    other = size != (30 if 30 in size else size.max())
+    other = size != (30 if 30 in size else size.max())  # these come last
     return int(np.lexsort((outcomes.misfit, -outcomes.rqi, -outcomes.test_accuracy, other))[0])
 
 
