@@ -48,7 +48,7 @@ def slots(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment
     )
 
 
-@section.experiment(quick={"epochs": 1, "seeds": 1, "widths": (64,)})
+@section.experiment(quick={"epochs": 1, "seeds": 1, "widths": (256,)})
 def slots_full(
     s: Settings, *, widths: Widths = (64, 128, 256, 512), epochs: Epochs = 2500, seeds: Seeds = 3
 ) -> Experiment:
