@@ -76,7 +76,7 @@ class Diagram:
         return len({*self.phases.ravel()} & set(range(4)))
 
 
-def _of_runs(x: Array, y: Array, seed: Array, t_train: Array, t_val: Array, budget: float) -> Diagram:
+def _of_runs(x: Array, y: Array, seed: Array, t_train: Array, t_val: Array, *, budget: float) -> Diagram:
     """A phase diagram from what is known of every run, (run,) each."""
     (xs, column), (ys, row), (seeds, place) = (np.unique(one, return_inverse=True) for one in (x, y, seed))
     times = np.full((2, len(ys), len(xs), len(seeds)), np.nan)
@@ -87,7 +87,7 @@ def _of_runs(x: Array, y: Array, seed: Array, t_train: Array, t_val: Array, budg
 def diagram(record: xr.Dataset, y: str = "weight_decay", x: str = "lr") -> Diagram:
     """A phase diagram over two settings of a record's recipe."""
     names = (x, y, "seed", "reached_train_accuracy", "reached_test_accuracy")
-    return _of_runs(*(record[name].values.astype(float) for name in names), float(record.steps.values.max()))
+    return _of_runs(*(record[name].values.astype(float) for name in names), budget=float(record.steps.values.max()))
 
 
 def contacts(phases: Codes, axis: int) -> int:
@@ -113,7 +113,7 @@ def published(panel: str) -> Diagram:
     rows = rows[rows["panel"] == panel]
     # An empty field reads as -1.
     t_train, t_val = (np.where(rows[name] < 0, np.nan, rows[name] + 1.0) for name in ("t_train", "t_val"))
-    return _of_runs(rows["decoder_lr"], rows["other"], np.zeros(len(rows)), t_train, t_val, PUBLISHED_BUDGET)
+    return _of_runs(rows["decoder_lr"], rows["other"], np.zeros(len(rows)), t_train, t_val, budget=PUBLISHED_BUDGET)
 
 
 def published_at(ours: Diagram, panel: str) -> Diagram:

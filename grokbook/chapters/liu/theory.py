@@ -54,7 +54,7 @@ def which_held(pairs: ArrayLike, p: int) -> Held:
         i, j = outside[0]
         raise ValueError(f"train_pairs must hold symbols from 0 to {p - 1}, got the pair ({i}, {j})")
     seen = np.zeros((*pairs.shape[:-2], p * p), bool)  # of ordered pairs
-    np.put_along_axis(seen, pairs.astype(np.int64) @ [p, 1], True, -1)
+    np.put_along_axis(seen, pairs.astype(np.int64) @ np.array([p, 1]), True, -1)
     i, j = sums_of(p).pairs.T
     return seen[..., p * i + j] | seen[..., p * j + i]
 

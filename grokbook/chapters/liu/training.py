@@ -94,8 +94,8 @@ def solvable_seeds(p: int, train_size: int, number: int, target_size: int = 30) 
 
 def task_of(run: xr.Dataset) -> AdditionTask:
     """The addition task of one run of a record."""
-    sizes = (int(run[name]) for name in ("p", "train_size", "target_size"))
-    return AdditionTask(*sizes, bool(run.modular), bool(run.ordered), recipe=run.recipe.item())
+    p, train_size, target_size = (int(run[name]) for name in ("p", "train_size", "target_size"))
+    return AdditionTask(p, train_size, target_size, bool(run.modular), bool(run.ordered), recipe=run.recipe.item())
 
 
 def train_sets(record: xr.Dataset) -> Iterator[NDArray[np.int64]]:
