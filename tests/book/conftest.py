@@ -58,7 +58,7 @@ SHORT = {
     "gromov": {"p": 23, "width": 64, "seeds": 1, "gd_steps": 40, "adamw_steps": 20, "widths": [8, 64], "heads": [1, 4]},
     "gu": {"p": 31, "d_model": 32, "steps": 20, "squares": [25], "strips": [20], "offsets": [0, 20]},
     "liu": {"steps": 24, "transformer_steps": 12, "draws": 50},
-    "resnet": {"epochs": 11, "symbols": 6},
+    "resnet": {"epochs": 21, "symbols": 6},
 }
 
 
