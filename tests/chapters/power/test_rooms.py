@@ -151,3 +151,12 @@ def test_what_the_paper_shows_passes():
         verdicts = {id: claim.judge(found) for id, claim in CHAPTER.claims.items()}
     failed = {id for id, verdict in verdicts.items() if verdict.outcome != "reproduced"}
     assert failed == {"fig1c-exponential"}  # that is not told
+
+
+def test_correct_and_wrong_answers_that_the_table_does_not_hold_are_left_out_or_refused():
+    some = CHAPTER.experiments["outliers"](CHAPTER.settings(seeds=1), correct=(0.5, 0.9), counts=(0, 3000))
+    assert [(run.task.outliers, round(run.task.train_fraction, 2)) for run in some.runs] == [
+        (None, 0.5), (None, 0.9), (3000, 0.71),
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="leaves at least one row"):
+        CHAPTER.experiments["outliers"](CHAPTER.settings(), correct=(0.9,), counts=(3000,))
