@@ -98,6 +98,15 @@ def panels(
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def merged(row: Sequence[Axes]) -> Axes:
+    """One wide panel in place of a row of panels."""
+    figure, place = row[0].figure, row[0].get_subplotspec()
+    assert isinstance(figure, Figure) and place is not None
+    for ax in row:
+        ax.remove()
+    return figure.add_subplot(place.get_gridspec()[place.rowspan.start, :])
+
+
 # ------------------------------------------------------------------------------------------------------------- panels
 
 

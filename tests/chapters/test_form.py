@@ -80,7 +80,7 @@ def test_every_fact_of_the_prose_is_computed_on_the_page(chapter, cells, root):
 def test_a_drawing_cell_can_be_read_at_once(cells):
     for kind, source, metadata in cells:
         if kind == "code" and "figure" in metadata.get("mystnb", {}):
-            assert len(source.splitlines()) <= 40, source
+            assert len(source.splitlines()) <= 35, source
             assert metadata["mystnb"]["figure"]["caption"] and metadata["mystnb"]["image"]["alt"]
 
 

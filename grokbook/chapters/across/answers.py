@@ -36,6 +36,14 @@ CURVES = {"test loss": "test_loss", "train loss": "train_loss", **{name: one.log
 SHARES = {name for name, one in WATCHED.items() if one.share}
 
 
+def short(value: float) -> str:
+    """Two decimals without a leading zero: −.43, and 1 for what is whole."""
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else "∞"
+    word = f"{round(value, 2) + 0:.2f}".removesuffix(".00").replace("-", "−") if abs(value) < 10 else f"{value:.0f}"
+    return word.replace("0.", ".") if abs(value) < 1 else word
+
+
 def curve(record: xr.Dataset, name: str) -> Array:
     """(run, step) a measure on the scale on which it is judged: shares as they are, all others by their logarithm."""
     values = record[CURVES[name]].values.astype(float)
