@@ -263,7 +263,7 @@ def standing(chapter: Chapter) -> dict[str, str]:
 
 def petaflop(experiment: Experiment) -> float:
     """What a training costs, less the runs that other records have."""
-    held = () if session.current().fresh else records.held(experiment)
+    held = () if session.current().fresh else records.holders(experiment)
     return 1e-15 * planning.work(experiment, held)
 
 

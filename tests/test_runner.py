@@ -17,9 +17,8 @@ import pytest
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
-from grokbook.train import progress as train_progress
 from grokbook.train import records, runner, verify, workers
-from grokbook.train.experiment import Experiment, Run, Schedule, Stop, Watch
+from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.workers import TrainingFailed
 from tests.forked import context, told
 
@@ -161,7 +160,7 @@ def test_a_poison_shard_fails_alone_and_is_named_with_its_traceback_in_a_file(po
     assert Deadly not in poisons or re.search("run 2: .*its process died 2 times", told)
     (report,) = (records.cache_folder() / "test/poison").glob("*.error")
     assert f"traceback: {report}" in told and "in mse_gradients" in report.read_text()
-    parts = {train_progress.part_of(whole.select([i]), report.parent): i for i in (0, last)}
+    parts = {runner.part_of(whole.select([i]), report.parent): i for i in (0, last)}
     for part, i in parts.items():
         np.testing.assert_allclose(records.load(part).train_loss[0], sound.train_loss[i], rtol=1e-6)
     # The same command trains what is missing, and nothing else.
@@ -200,62 +199,6 @@ def test_what_counts_is_the_folder_and_not_the_futures():
 def test_a_worker_of_another_version_is_told_apart(tmp_path):
     with pytest.raises(ValueError, match="another version of grokbook"):
         runner.train_shard(tiny(), str(tmp_path / "part-0123456789abcdef.nc"), "cpu")
-
-
-def progress(folder, shards, **ends):
-    whole = dataclasses.replace(tiny("test/line", steps=100), **ends)
-    blocks = [whole.select([i]) for i in range(3)]
-    for shard, beat in zip(blocks, shards, strict=True):
-        if beat == "done":
-            train_progress.part_of(shard, folder).write_text("")
-        elif beat:
-            train_progress.part_of(shard, folder).with_suffix(".progress").write_text(json.dumps(beat))
-    return whole, blocks, folder
-
-
-def test_the_line_of_progress_counts_members_steps_and_what_is_left(tmp_path):
-    beat = {"step": 40, "rate": 20.0, "members": 1, "train_accuracy": 1.0, "test_accuracy": 0.25}
-    line = train_progress.line(*progress(tmp_path, ["done", beat, None]))
-    # 60 steps of one member and 100 of another at 20 steps a second
-    assert line == "test/line: 1 of 3 members done, 20 steps/s, 8 s left, accuracy 1.00 train, 0.25 test"
-    for ends in ({"stop": Stop()}, {"watch": Watch((("test_accuracy", 0.9),))}):
-        assert "at most 8 s left" in train_progress.line(*progress(tmp_path, ["done", beat, None], **ends))
-
-
-def test_the_time_left_weighs_the_steps_of_smaller_members(tmp_path):
-    wide, narrow = (tiny("test/line", steps=100, width=width).select([0]) for width in (40, 20))
-    train_progress.part_of(wide, tmp_path).with_suffix(".progress").write_text('{"step": 40, "rate": 20, "members": 1}')
-    whole = dataclasses.replace(wide, runs=wide.runs + narrow.runs)
-    # 60 wide steps and 100 that cost half as much, at 20 wide steps a second
-    half = narrow.runs[0].model.floats_per_sample / wide.runs[0].model.floats_per_sample
-    seconds = (60 + 100 * half) / 20
-    assert f", {seconds:.0f} s left" in train_progress.line(whole, [wide, narrow], tmp_path)
-
-
-def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
-    training = progress(tmp_path, [{"step": 40, "rate": 20.0, "members": 1}, None, None])
-    old = next(tmp_path.glob("*.progress"))
-    os.utime(old, (0, 0))
-    assert train_progress.line(*training) == "test/line: 0 of 3 members done"
-
-
-@pytest.mark.parametrize("where", ["log", "page", "notebook"])
-def test_where_there_is_no_terminal_a_line_a_minute_goes_to_the_log_and_none_to_a_page(
-    where, tmp_path, monkeypatch, capsys, handed
-):
-    monkeypatch.setattr(train_progress, "LINE_SECONDS", 0.01)
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have imported it
-    told = tmp_path / "progress.txt"
-    if where == "page":
-        handed(progress=str(told))
-    if where != "log":
-        monkeypatch.setitem(sys.modules, "ipykernel", object())
-    with train_progress.shown(*progress(tmp_path, ["done", None, None])):
-        time.sleep(0.3)
-    shown = capsys.readouterr()
-    assert not shown.out and "\r" not in shown.err
-    assert ("1 of 3 members done" in shown.err) == (where == "log")
-    assert told.exists() == (where == "page")
 
 
 def test_nothing_is_left_behind_beside_the_record():

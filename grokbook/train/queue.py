@@ -108,7 +108,7 @@ class Queue:
         """The estimate for what other records do not have of an entry, corrected by what its chapter's took here."""
         took, estimated = self.took.get(entry.chapter, (1.0, 1.0)) if device == self.device else (1.0, 1.0)
         if entry.experiment.hash not in self.left:
-            held = records.held(entry.experiment, self.out)
+            held = records.holders(entry.experiment, self.out)
             self.left[entry.experiment.hash] = planning.work(entry.experiment, held) / planning.work(entry.experiment)
         return entry.minutes(device) * self.left[entry.experiment.hash] * took / estimated
 

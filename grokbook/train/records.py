@@ -287,26 +287,33 @@ def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
     return attributes
 
 
-def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Dataset]:
-    """The runs of an experiment that other records have, by position, each as a record of one run.
+def holders(experiment: Experiment, out: Path | None = None) -> dict[int, tuple[Path, int]]:
+    """Where other records have runs of an experiment: by their positions, a record and the position in it.
 
     Records of fewer seeds, of a stand-in or at other parameters, committed, cached or in ``out``, whose recipe differs
-    in the list of runs alone. Its own record is none of them.
+    in the list of runs alone. Its own record is none of them. Only headings are read.
     """
-    wanted, found = experiment.recipe, dict[int, xr.Dataset]()
+    wanted, found = experiment.recipe, dict[int, tuple[Path, int]]()
     scales = [replace(experiment, scale=scale) for scale in ("full", "reduced")]
     paths = [stored_path(one, folder) for folder in (None, out) for one in scales]
     for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("[!p]*.nc"))]):  # no parts
         with contextlib.suppress(OSError, DamagedRecord):
             there = json.loads(heading(path)["recipe"])
-            places = {i: there["runs"].index(run) for i, run in enumerate(wanted["runs"]) if run in there["runs"]}
-            apart = there == wanted or {**there, "runs": []} != {**wanted, "runs": []}
-            if apart or places.keys() <= found.keys():
-                continue
+            if there != wanted and {**there, "runs": []} == {**wanted, "runs": []}:
+                runs = there["runs"]
+                found = {i: (path, runs.index(run)) for i, run in enumerate(wanted["runs"]) if run in runs} | found
+    return found
+
+
+def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Dataset]:
+    """The runs of an experiment that other records have (see ``holders``), by position, each as a record of one run."""
+    found, places = dict[int, xr.Dataset](), holders(experiment, out)
+    for path in dict.fromkeys(path for path, _ in places.values()):
+        with contextlib.suppress(OSError, DamagedRecord):
             record = load(path)
             record.attrs["wall_seconds"] /= record.sizes["run"]
-            for i, place in places.items():
-                row = record.isel(run=[place])
+            for i in (i for i, (there, _) in places.items() if there == path):
+                row = record.isel(run=[places[i][1]])
                 found[i] = row.isel(step=np.flatnonzero(np.isfinite(row.train_loss.values[0])))
     return found
 
