@@ -354,9 +354,9 @@ def lean(svg: bytes) -> bytes:
 
 
 def palette(canvas: FigureCanvasAgg, colors: int = 256) -> bytes:
-    """What was drawn as a PNG with a palette of so many colours."""
-    small = io.BytesIO()
-    Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).quantize(colors).save(small, format="png", optimize=True)
+    """What was drawn as a PNG with a palette of so many colours; rare ones too, for a bright cell of a map is one."""
+    small, image = io.BytesIO(), Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
+    image.quantize(colors, Image.Quantize.MAXCOVERAGE).save(small, format="png", optimize=True)
     return small.getvalue()
 
 

@@ -116,6 +116,7 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
                 held = [one for one in own if one["outcome"] == outcome]
                 counted[f"{before}_{outcome}".replace(" ", "_")] = len(held)
                 counted[f"{before}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
+            counted[f"{before}_today"] = sum(one["today"] == "reproduced" for one in own)
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
     told |= {name: number(value) for name, value in counted.items()}
     bare = [f"{card.chapter}/{one['name']}" for card in found for one in card.records if one["size"] == "missing"]

@@ -48,7 +48,7 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                     {
                         "id": id,
                         "label": " ".join(filter(None, number.groups())) if number else "Beyond",
-                        "caption": re.split(r"(?<!Fig\.)(?<=[\w)]\.) ", said)[0] or id.replace("_", " "),
+                        "caption": re.split(r"(?<!Fig\.)(?<=[\w)]\.) ", said)[0] or cell["metadata"].get("caption", id),
                         "alt": about.get("image", {}).get("alt") or f"Frames of {card.name}, {id}, the last of them.",
                         "place": about.get("figure", {})
                         .get("name", f"made-{id}")
@@ -61,7 +61,8 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def plain(caption: str, card: Card) -> str:
     """A caption without roles and formulas' marks."""
     text = re.sub(r"\{glue:(?:text)?\}`([\w-]+)`", lambda name: card.facts.get(name[1], "–"), caption)
-    text = re.sub(r"\{numref\}`[^`]*`\w?", "another figure", re.sub(r" ?\{eq\}`[^`]*`", "", text))
+    text = re.sub(r"\{numref\}`[\w-]*?-fig(\d+\w?)`", r"Fig. \1", re.sub(r" ?\{eq\}`[^`]*`", "", text))
+    text = re.sub(r"\{numref\}`[^`]*`\w?", "another figure", text)
     text = re.sub(r"\\text\{(\w+)\}", r"\1", text).replace("^\\top", "ᵀ").replace("^2", "²")
     text = re.sub(r"\^\{\((\d)\)\}", lambda index: "₀₁₂₃"[int(index[1])], text)
     return re.sub(r"\\(?:var)?phi", "φ", text).replace("$", "").replace("\\", "")
