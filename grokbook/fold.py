@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from grokbook.page import Page
 
 
-def badge(outcome: str, size: str = "full", *, changed: bool = False) -> str:
-    """The word for a verdict, with others where its records are not full or its criterion was changed."""
+def badge(outcome: str, size: str = "full", *, changed: bool = False, today: str = "") -> str:
+    """The word for a verdict, with others where its records are not full, or its criterion was changed: to what."""
     found = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
     if size != "full" and outcome != "not tested":
         found += f' <span class="verdict size">{size}</span>'
-    return found + (' <span class="verdict size">criterion changed</span>' if changed else "")
+    other = f"; today: {today}" if today not in ("", outcome) else ""
+    return found + (f' <span class="verdict size">criterion changed{other}</span>' if changed else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,15 +55,16 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     paper, here = claim.paper and f"Paper: {claim.paper}", counted.line and f"Here: {counted.line}"
     said = words.html(" · ".join(filter(None, [paper, here, counted.note])))
     inside = _parts(claim.parts, today)
-    if claim.earlier:
+    if claim.earlier or counted.outcome != today.outcome:
         inside += f"<p>By the criterion as first registered, which counts: {counted.outcome}.</p>"
-        inside += _parts(claim.earlier, counted)
+        inside += _parts(claim.earlier, counted) if claim.earlier else ""
     if claim.forecast:
         inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
     inside += "".join(f"<p>{escape(line)}</p>" for line in register.story(entry))
     inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     summary = f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
-    summary += f'<span class="found">{said} {badge(counted.outcome, counted.size, changed=changed)}</span>'
+    verdict = badge(counted.outcome, counted.size, changed=changed, today=today.outcome)
+    summary += f'<span class="found">{said} {verdict}</span>'
     return folded(summary, inside, f' class="claim" id="claim-{escape(claim.id)}"')
 
 

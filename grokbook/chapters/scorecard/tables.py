@@ -85,11 +85,12 @@ def claims(found: Sequence[Card]) -> Html:
             place = f"{card.chapter}.html#claim-{escape(one['id'], quote=True)}"
             whose = "" if one["whose"] == "paper" else "Our own. "
             name = card.name if one["figure"] == card.name.lower() else f"{card.name}, {one['figure']}"
+            verdict = badge(one["outcome"], one["size"], changed=one["changed"], today=one["today"])
             cells = (
                 f'<th scope="row"><a href="{place}">{escape(name)}</a></th>'
                 f"<td>{whose}{words.html(one['statement'])}<small>{evidence}</small></td>"
                 f'<td data-label="Networks" data-sort="{n:06d}">{n or "–"}</td>'
-                f'<td data-sort="{rank}">{badge(one["outcome"], one["size"], changed=one["changed"])}</td>'
+                f'<td data-sort="{rank}">{verdict}</td>'
             )
             rows.append((rank, f'<tr id="{card.chapter}-{escape(one["id"])}"{data}>{cells}</tr>'))
     rows.sort(key=lambda row: row[0])
