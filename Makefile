@@ -45,7 +45,6 @@ status: $(READY)
 
 test: $(READY)
 	@$(VENV)/bin/python -m ruff check .
-	@$(VENV)/bin/python -m mypy
 	@if [ -n "$${TESTS:-}" ]; then exec $(VENV)/bin/python -m pytest $$TESTS; fi; sh tools/tests.sh $(VENV)
 
 serve: $(READY)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The test suite in four processes: the tests of the built site, which take longest and go first; those that start
-# processes and mostly wait for them; and, with what those leave of the cores, the chapters' tests and all others.
+# Types, and the test suite in four processes: the tests of the built site, which take longest and go first; those that
+# start processes and mostly wait for them; and, with what those leave of the cores, the chapters' tests and all others.
 # usage: sh tools/tests.sh VENV
 set -u
 site=tests/book/test_site.py
@@ -12,6 +12,8 @@ running=$!
 "$1/bin/python" -m pytest $waiting >"$told/waiting" 2>&1 &
 running="$running $!"
 nice "$1/bin/python" -m pytest $chapters >"$told/chapters" 2>&1 &
+running="$running $!"
+nice "$1/bin/python" -m mypy >"$told/types" 2>&1 &
 running="$running $!"
 trap 'kill $running 2>/dev/null; rm -rf "$told"; exit 130' INT TERM
 nice "$1/bin/python" -m pytest $(printf -- '--ignore %s ' $site $waiting $chapters)

@@ -14,10 +14,13 @@ from typing import Any
 
 from grokbook import chapters
 from grokbook.lazy import torch
-from grokbook.train import products, records
+from grokbook.train import products
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment, Run, describe
+from grokbook.train.records import ROOT
 from grokbook.train.state import State
+
+COUNTS = ROOT / "benchmarks" / "flops.json"
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,7 @@ def _shape(task: Any, model: Any, *others: Any) -> str:
 @cache
 def counted() -> dict[str, int]:
     """What ``python -m benchmarks flops`` has counted, by shape."""
-    path = records.ROOT / "benchmarks" / "flops.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    return dict(json.loads(COUNTS.read_text())) if COUNTS.exists() else {}
 
 
 def count_now(run: Run) -> int:

@@ -246,6 +246,11 @@ def _opened(path: Path) -> Iterator[Any]:
 def load(path: Path) -> xr.Dataset:
     """Read a record and check that it is whole; raises what ``heading`` does, and of an altered one DamagedRecord."""
     heading(path)
+    return _whole(path)
+
+
+def _whole(path: Path) -> xr.Dataset:
+    """The same of a record whose heading was looked at."""
     with _opened(path) as file:
         record = _dataset(file)
     if record.attrs["checksum"] != checksum(record):
@@ -321,7 +326,7 @@ def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Datase
 def find(experiment: Experiment, path: Path) -> xr.Dataset:
     """The record at ``path``, if it is this experiment's and whole; raises what ``belongs`` and ``load`` do."""
     belongs(experiment, path)
-    record = load(path).assign_attrs(scale=experiment.scale)
+    record = _whole(path).assign_attrs(scale=experiment.scale)
     asked = {name: xr.Variable("run", values) for name, values in coordinates(experiment.runs).items()}
     for name, values in asked.items():
         if name != "label" and name in record.coords and not values.equals(record[name].variable):

@@ -340,7 +340,7 @@ def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, d
 def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
     part = part_of(shard, folder)
     # A worker may have finished a shard whose future was lost with the scheduler, and the other way round.
-    if _is_there(shard, part):
+    if _is_there(shard, part, whole=False):  # its numbers are read next
         return ""
     try:
         future.result(timeout=0)
@@ -388,8 +388,8 @@ def train_shard(shard: Experiment, path: str, device: str) -> None:
         leftover.unlink(missing_ok=True)
 
 
-def _is_there(experiment: Experiment, path: Path) -> bool:
+def _is_there(experiment: Experiment, path: Path, *, whole: bool = True) -> bool:
     with contextlib.suppress(FileNotFoundError, LookupError, records.DamagedRecord):
-        records.find(experiment, path)
+        (records.find if whole else records.belongs)(experiment, path)
         return True
     return False

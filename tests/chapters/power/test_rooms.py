@@ -19,7 +19,7 @@ def made_up(name, curves, seed=0):
     """A record of an experiment's largest stand-in (or itself), with curves of (run, step) from a function of both."""
     recipe = CHAPTER.experiments[name]
     # stand-ins of these are too few, or too short, for all that is asked
-    whole = name in ("scarce_data", "weaker_decay", "full_batches")
+    whole = name in ("scarce_data", "weaker_decay", "optimizers", "full_batches")
     experiment = recipe(HOME) if whole else (recipe.stand_ins(HOME) or [recipe(HOME)])[0]
     runs, steps = experiment.runs, experiment.schedule.steps(experiment.runs[0].steps)
     generator = np.random.default_rng(seed)
