@@ -322,11 +322,12 @@ def folder(chapter: str) -> Path:
 
 
 def drawn(figure: Figure, *, dpi: int = 200) -> FigureCanvasAgg:
-    """A figure drawn on pixels, once for its PNG and for who looks where things lie; it keeps the resolution."""
+    """A figure drawn on pixels, once for its PNG and for who looks where things lie; it keeps resolution and layout."""
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     with matplotlib.rc_context(RC), np.errstate(over="ignore"):  # of corners of a surface in space that are left out
         canvas.draw()
+    figure.set_layout_engine("none")  # its SVG is to lie as this does, and finding places takes as long as drawing
     return canvas
 
 
