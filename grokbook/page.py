@@ -160,6 +160,7 @@ class Page(Mapping[str, xr.Dataset]):
 
     def claims(self, *ids: str) -> None:
         """Show claims that no figure decides."""
+        self._asked = []  # what the cell has read stands behind them, not behind the next figure
         display(HTML(self.rows(ids)))
 
     def rows(self, ids: Sequence[str]) -> str:

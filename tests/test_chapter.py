@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook import chapters, settings
+from grokbook import chapters, plotting, settings
 from grokbook.chapters.gromov import CHAPTER, Settings
 from grokbook.page import NotTrained, petaflop, size_of
 from grokbook.train import planning, records
@@ -97,6 +97,15 @@ def test_at_other_settings_what_costs_too_much_is_not_trained_and_the_page_names
         page["learning_curves"]
     assert missing.value.command.startswith("budget=")
     assert page.judge("fig1a")[1].outcome == "not tested" and "budget=" in page.judge("fig1a")[1].note
+
+
+def test_a_record_that_claims_alone_are_read_from_stands_behind_no_figure(capsys):
+    page = CHAPTER.page({name: getattr(HOME, name) for name in Settings.names()})
+    page["critical_fraction"]
+    page.claims("fig1a")
+    page["adamw_curves"]
+    page.show(plotting.panels()[0], "tried")
+    assert page._shown["tried"]["records"] == ["adamw_curves"]
 
 
 def test_a_budget_is_spent_on_networks_that_no_record_has():

@@ -307,7 +307,7 @@ def test_sliders_move_frames_and_play_plays_them(site, browser, address):
     moved = 0
     for page in [page for page in pages(site.html) if "grok-frames" in (site.html / page).read_text()]:
         with Visit(browser, address, page, SIZES["desk"]) as visit:
-            visit.tab.evaluate("document.querySelectorAll('details:has(.grok-frames)').forEach(fold => fold.open = true)")
+            visit.tab.evaluate("document.querySelectorAll('details:has(.grok-frames)').forEach(one => one.open = true)")
             of_boxes = visit.tab.evaluate(MOVED)
             assert [k for k, frames in enumerate(of_boxes) if len(set(frames)) < 3] == [], page
             moved += len(of_boxes)
