@@ -49,14 +49,10 @@ A)
     grokbook train gromov/learning_curves -p p=23 width=32 gd_steps=50 seeds=2 --device "$device" --out "$work/tiny" ||
         say "A SMALL TRAINING FAILED; see the log"
     for test in ${TESTS-tests/test_cuda.py}; do run "$python" -m pytest -q -p no:cacheprovider "$test"; done
-    : >"$out/sweep.jsonl"
-    "$python" -m benchmarks.gpu >"$work/kinds" 2>>"$log"
-    while read -r kind; do
-        [ "$(left)" -gt 10 ] || break
-        timeout 120 "$python" -m benchmarks.gpu "$kind" --device "$device" >"$work/kind" 2>>"$log" </dev/null ||
-            say "NOT GOOD: $kind"
-        grep '^{' "$work/kind" >>"$out/sweep.jsonl" || echo "{\"kind\": \"$kind\", \"good\": false}" >>"$out/sweep.jsonl"
-    done <"$work/kinds"
+    "$python" -m benchmarks.gpu 2>>"$log" | timeout "$(left)" xargs -P "${JOBS:-4}" -I KIND sh -c '
+        found=$("$0" -m benchmarks.gpu KIND --device "$1" 2>>"$2/log.txt" | grep "^{")
+        echo "${found:-{\"kind\": \"KIND\", \"good\": false\}}" >>"$2/sweep.jsonl"' "$python" "$device" "$out"
+    grep '"good": false' "$out/sweep.jsonl" | while read -r kind; do say "NOT GOOD: $kind"; done
     run "$python" -m benchmarks gpu --device "$device" --out "$out" ${BENCHMARK:-}
     ;;
 B)
