@@ -346,7 +346,7 @@ def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) 
 
 
 def lean(svg: bytes) -> bytes:
-    """An SVG without indentation, its coordinates to a tenth of a point, and to a hundredth below ten, as in markers."""
+    """An SVG without indentation, its coordinates to a tenth of a point, or a hundredth below ten, as in markers."""
 
     def shortened(number: re.Match[bytes]) -> bytes:
         value = float(number[0])
