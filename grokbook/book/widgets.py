@@ -13,6 +13,7 @@ from grokbook import lint, plotting, session
 from grokbook.fold import Html
 
 BUDGET = 1_500_000  # bytes of PNG in one set of frames
+QUICK = 6  # frames of a set, with first, shown and last, at quick scale, where drawing takes longer than training
 
 # Written into the elements, so that a notebook needs no script file. `loading` is lazy until somebody is about to move.
 _SHOW = (
@@ -49,12 +50,17 @@ def frames(
         dpi, colors: resolution and palette with which they are drawn as PNG.
         start: the frame that is shown first.
 
-    ``ValueError`` for different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures.
+    ``ValueError`` for different lengths, no picture, an empty alt, or more than `BUDGET` bytes of pictures. At quick
+    scale only some are drawn.
     """
     if not len(pictures) == len(labels) == len(alts) or not pictures:
         raise ValueError(f"{len(pictures)} pictures, {len(labels)} labels and {len(alts)} alts: need one of each")
     if not all(alt.strip() for alt in alts):
         raise ValueError("every frame needs an alternative text that says what it shows")
+    if session.current().scale == "quick":
+        few = sorted({*range(0, len(pictures), -(-len(pictures) // QUICK)), start, len(pictures) - 1})
+        pictures, labels, alts = [pictures[k] for k in few], [labels[k] for k in few], [alts[k] for k in few]
+        start = few.index(start)
     pngs = []
     for label, figure in zip(labels, pictures, strict=True):
         canvas = plotting.drawn(figure, dpi=dpi)

@@ -41,6 +41,12 @@ def test_frames_are_held_to_the_lint_of_figures(capsys):
     assert 'training step 3: the x axis of "a panel" has no name' in capsys.readouterr().err
 
 
+def test_quick_scale_draws_some_frames_among_them_the_shown_and_the_last(monkeypatch):
+    monkeypatch.setenv("GROKBOOK", '{"scale": "quick"}')
+    shown = frames([picture()] * 14, labels="abcdefghijklmn", alts="a" * 14, description="step", start=4)
+    assert list(shown.figures) == list("adegjmn") and "<output>e</output>" in shown.markup
+
+
 def test_a_list_shows_its_first_frames_and_keeps_the_numbers_of_all():
     sets = [frames([picture()], labels=[name], alts=[name], description="step") for name in "ab"]
     shown = choose({"one": sets[0], "two": sets[1]}, description="family")
