@@ -156,7 +156,7 @@ class Page(Mapping[str, xr.Dataset]):
                 yield
         except NotTrained as error:
             self._asked = []
-            display(plotting.placeholder(f"Not trained yet: {error.name}\n{error.command}"))
+            display(plotting.picture(plotting.placeholder(f"Not trained yet: {error.name}\n{error.command}")))
 
     def claims(self, *ids: str) -> None:
         """Show claims that no figure decides."""

@@ -331,6 +331,13 @@ def drawn(figure: Figure, *, dpi: int = 200) -> FigureCanvasAgg:
     return canvas
 
 
+def picture(figure: Figure) -> Any:
+    """A figure as notebook and page show it, whether or not a kernel knows how to show figures."""
+    from IPython.display import Image as Shown
+
+    return Shown(palette(drawn(figure)), retina=True)
+
+
 def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) -> None:
     """Write a figure as figures/<chapter>/<name>.png, ``picture`` where that is drawn already, and .svg.
 
