@@ -115,6 +115,19 @@ def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path, monkeyp
         assert np.array_equal(ours[np.isfinite(ours)], whole.astype(np.float32))
 
 
+def test_what_another_call_is_at_is_left_to_it(tmp_path, capfd):
+    todo = [entry(), entry("test/other", 2, steps=10)]
+    with workers.alone(records.cache_folder() / "locks" / f"queue-{todo[0].experiment.hash}"):
+        assert Queue(todo, tmp_path, "cpu").run(cores=1) == 1
+    assert not (tmp_path / "test/one.nc").exists() and (tmp_path / "test/other.nc").exists()
+    assert "1 records finished, 0 failed, 1 left" in capfd.readouterr().err
+
+
+def test_what_another_call_finished_meanwhile_is_not_trained_again(tmp_path):
+    two = [Queue([entry()], tmp_path, "cpu") for _ in range(2)]
+    assert [one.run(cores=1) for one in two] == [1, 0]
+
+
 def test_a_leg_ends_after_its_minutes_and_says_what_is_left(tmp_path, capfd):
     todo = [entry(steps=10_000_000)]
     began = time.monotonic()

@@ -6,7 +6,8 @@
 #   C  the queue, in the order of results/queue.json: what has no record yet, what matters most first
 # It stops before its time with checkpoints on disk, and leaves in OUT (default gpu_out) at most 8 files of 15 MB: a log,
 # the environment, what was found, and what was trained in pieces back.tgz.aa, ... Pieces laid into a folder `back` beside
-# `tools` are gone on with. PYTHON and DEVICE=cpu, for trying it, come from the environment.
+# `tools` are gone on with. PYTHON and DEVICE=cpu, for trying it, JOBS kinds and QUEUES trainings side by side come from
+# the environment.
 set -u
 leg=${1:-} minutes=${2:-9}
 case $leg in A|B|C) ;; *) echo "usage: sh tools/gpu.sh A|B|C [MINUTES]" >&2; exit 2 ;; esac
@@ -19,7 +20,8 @@ end=$(($(date +%s) + minutes * 60 - reserve))
 work=$(pwd)/gpu_work                              # trained here, packed from here
 mkdir -p "$out" "$work/results" "$work/site"
 log=$out/log.txt
-export GROKBOOK_CACHE="$work/cache" PYTHONUNBUFFERED=1 PYTHONPATH="$work/site:$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
+export GROKBOOK_CACHE="$work/cache" PYTHONUNBUFFERED=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+export PYTHONPATH="$work/site:$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
 
 left() { echo $((end - $(date +%s))); }
 say() { echo "== $(date +%H:%M:%S) $*" | tee -a "$log"; }
@@ -60,8 +62,11 @@ B)
     ;;
 esac
 case $leg in B|C)
-    whole=$((($(left)) / 60))
-    grokbook queue --run --device "$device" --minutes $((whole > 1 ? whole : 1)) --out "$work/results"
+    # Side by side: one training's launches and evaluations leave a large GPU idle.
+    for one in $(seq "${QUEUES:-3}"); do
+        grokbook queue --run --device "$device" --out "$work/results" &
+    done
+    wait
 esac
 
 # Records first: where not all fits, checkpoints stay behind.

@@ -121,7 +121,7 @@ class Queue:
         ]
 
     def run(self, minutes: float | None = None, cores: int | None = None) -> int:
-        """Train one entry after the other; how many records were finished.
+        """Train one entry after the other, leaving out what another such call is at; how many records were finished.
 
         After ``minutes``, or at SIGTERM or Ctrl-C, trainings write a checkpoint and end: the same call goes on.
         """
@@ -131,21 +131,27 @@ class Queue:
             for entry in todo:
                 if workers.STOP.is_set():
                     break
-                _say(f"{title(entry)}, about {self.minutes(entry, self.device):,.0f} minutes; {entry.why}")
-                try:
-                    record = runner.train(entry.experiment, device=self.device, out=self.out, workers=cores)
-                except KeyboardInterrupt:
-                    break
-                except workers.TrainingFailed as error:
-                    failed += 1
-                    _say(str(error))
-                    continue
-                finished += 1
-                took = record.attrs["wall_seconds"] / 60
-                _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
-        left = len(todo) - finished - failed
+                with workers.alone(records.cache_folder() / "locks" / f"queue-{entry.experiment.hash}") as taken:
+                    if taken or entry.is_done(self.out):
+                        continue
+                    try:
+                        self._train(entry, cores)
+                    except KeyboardInterrupt:
+                        break
+                    except workers.TrainingFailed as error:
+                        failed += 1
+                        _say(str(error))
+                    else:
+                        finished += 1
+        left = sum(not one.is_done(self.out) for one in todo) - failed
         _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))
         return finished
+
+    def _train(self, entry: Entry, cores: int | None) -> None:
+        _say(f"{title(entry)}, about {self.minutes(entry, self.device):,.0f} minutes; {entry.why}")
+        record = runner.train(entry.experiment, device=self.device, out=self.out, workers=cores)
+        took = record.attrs["wall_seconds"] / 60
+        _say(f"{records.stored_path(entry.experiment, self.out)} took {took:.1f} minutes")
 
 
 def title(entry: Entry) -> str:

@@ -160,20 +160,24 @@ def until(minutes: float | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def alone(path: Path, at_work: str) -> Iterator[bool]:
-    """No two processes are in here with one file, which stays; whether another was, and had to be waited for."""
+def alone(path: Path, at_work: str = "") -> Iterator[bool]:
+    """No two processes are in here with one file, which stays; whether another was, and had to be waited for.
+
+    Without a word on what the other is at, it is not waited for.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as lock:
-        waited = False
+        another = False
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waited = True
-            say(f"another process {at_work}; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            another = True
+            if at_work:
+                say(f"another process {at_work}; waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:  # a file system without locks
             pass
-        yield waited
+        yield another
 
 
 @contextlib.contextmanager
