@@ -93,6 +93,16 @@ def test_hash_is_of_the_recipe_and_not_of_names_or_labels():
     assert dataclasses.replace(TINY, measures=()).hash != TINY.hash
 
 
+def test_a_rate_that_another_processor_ends_differently_is_the_same_recipe(tmp_path):
+    def with_rate(lr):
+        return dataclasses.replace(TINY, runs=(dataclasses.replace(RUNS[0], optimizer=SGD(lr)),))
+
+    ours, theirs = with_rate(1e-5), with_rate(float(np.nextafter(1e-5, 0)))
+    assert ours.hash == theirs.hash != with_rate(1.0000001e-5).hash
+    records.save(engine.train(theirs), tmp_path / "theirs.nc")
+    assert records.find(ours, tmp_path / "theirs.nc").lr.values.tolist() == [1e-5]
+
+
 def test_a_rate_written_as_a_whole_number_is_the_same_recipe():
     def with_rate(lr):
         return experiment._hash.__wrapped__(

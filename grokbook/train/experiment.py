@@ -185,7 +185,13 @@ def describe(thing: Any) -> Any:
         return found
     if isinstance(thing, (tuple, list)):
         return [describe(item) for item in thing]
-    return thing.item() if isinstance(thing, np.generic) else thing
+    return _plain(thing)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it; a float to twelve digits: powers and logarithms end differently on other processors."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
@@ -224,4 +230,4 @@ def _flat(run: Run) -> dict[str, Any]:
                     row[f"{group.prefix}_lr"], row[f"{group.prefix}_weight_decay"] = group.lr, group.weight_decay
             elif f.metadata.get("recipe", True) and isinstance(value, (int, float, str)):
                 row[f.name] = int(value) if isinstance(value, bool) else value
-    return row
+    return {name: _plain(value) for name, value in row.items()}
