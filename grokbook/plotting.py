@@ -71,7 +71,7 @@ RC: Any = {
     "legend.frameon": False,
     "legend.handlelength": 1.6,
     "axes.prop_cycle": cycler(color=COLORS),
-    "image.interpolation": "nearest",
+    "image.interpolation": "none",  # the cells as they are; an SVG then holds one pixel for each
 }
 
 # A machine may have another edition of this font, whose letters have other numbers: the SVG files would tell.
