@@ -62,13 +62,15 @@ def test_the_copys_queue_is_what_has_no_record_here(packed):
 
 def test_the_first_leg_tries_a_training_every_kind_of_stack_and_the_benchmark(packed, tmp_path):
     kinds = packed / "tests" / "stacks.py"
-    kinds.write_text(kinds.read_text() + '\nSTACKS = {name: STACKS[name] for name in ("toy", "images")}\n')
+    kinds.write_text(
+        kinds.read_text() + '\nSTACKS = {name: STACKS[name] for name in ("toy", "images", "quadratic MLP")}\n'
+    )
     files, log = leg(packed, "A", tmp_path / "out", TESTS="", BENCHMARK="--members 1 --seconds 0.01 --only toy")
     assert {"log.txt", "environment.txt", "sweep.jsonl", "gpu.json", "gpu.md"} <= set(files)
     assert "FAILED" not in log and "NOT GOOD" not in log and "ended with 1" not in log, log
     assert "torch " in (tmp_path / "out" / "environment.txt").read_text()
     sweep = [json.loads(line) for line in (tmp_path / "out" / "sweep.jsonl").read_text().splitlines()]
-    assert {row["kind"] for row in sweep} == {"toy", "images"} and all(row["good"] for row in sweep)
+    assert {row["kind"] for row in sweep} == {"toy", "images", "quadratic MLP"} and all(row["good"] for row in sweep)
 
 
 def test_what_was_trained_comes_back_in_pieces_and_is_gone_on_with(packed, tmp_path):

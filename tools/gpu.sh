@@ -21,7 +21,7 @@ work=$(pwd)/gpu_work                              # trained here, packed from he
 mkdir -p "$out" "$work/results" "$work/site"
 log=$out/log.txt
 export GROKBOOK_CACHE="$work/cache" PYTHONUNBUFFERED=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
-export PYTHONPATH="$work/site:$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
+export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONPATH="$work/site:$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
 
 left() { echo $((end - $(date +%s))); }
 say() { echo "== $(date +%H:%M:%S) $*" | tee -a "$log"; }
@@ -51,11 +51,11 @@ A)
     grokbook train gromov/learning_curves -p p=23 width=32 gd_steps=50 seeds=2 --device "$device" --out "$work/tiny" ||
         say "A SMALL TRAINING FAILED; see the log"
     for test in ${TESTS-tests/test_cuda.py}; do run "$python" -m pytest -q -p no:cacheprovider "$test"; done
-    "$python" -m benchmarks.gpu 2>>"$log" | timeout "$(left)" xargs -P "${JOBS:-4}" -I KIND sh -c '
-        found=$("$0" -m benchmarks.gpu KIND --device "$1" 2>>"$2/log.txt" | grep "^{")
-        echo "${found:-{\"kind\": \"KIND\", \"good\": false\}}" >>"$2/sweep.jsonl"' "$python" "$device" "$out"
+    "$python" -m benchmarks.gpu 2>>"$log" | timeout "$(left)" xargs -P "${JOBS:-$((($(nproc) + 1) / 2))}" -I KIND sh -c '
+        found=$("$0" -m benchmarks.gpu "$3" --device "$1" 2>>"$2/log.txt" | grep "^{")
+        echo "${found:-{\"kind\": \"$3\", \"good\": false\}}" >>"$2/sweep.jsonl"' "$python" "$device" "$out" KIND
     grep '"good": false' "$out/sweep.jsonl" | while read -r kind; do say "NOT GOOD: $kind"; done
-    run "$python" -m benchmarks gpu --device "$device" --out "$out" ${BENCHMARK:-}
+    run "$python" -m benchmarks gpu --device "$device" --out "$out" ${BENCHMARK---members 1 128 --seconds 0.5}
     ;;
 B)
     for one in ${VERIFY-gromov/adamw_curves gu/base}; do grokbook verify "$one" --sample 1 --device "$device"; done
@@ -63,18 +63,14 @@ B)
 esac
 case $leg in B|C)
     # Side by side: one training's launches and evaluations leave a large GPU idle.
-    for one in $(seq "${QUEUES:-3}"); do
+    for one in $(seq "${QUEUES:-2}"); do
         grokbook queue --run --device "$device" --out "$work/results" &
     done
     wait
 esac
 
-# Records first: where not all fits, checkpoints stay behind.
-pack() { rm -f "$out"/back.tgz.*; (cd "$work" && tar czf - "$@" 2>/dev/null) | split -b 15m - "$out/back.tgz."; }
-pack results
-pieces=$(ls "$out"/back.tgz.* | wc -l)
-if [ "$pieces" -gt 4 ]; then
-    say "too much to bring back: without checkpoints"
-    pack --exclude=.parts results
-fi
+# Records first: should the time end here, they are there. Then with the checkpoints, if all is little enough.
+pack() { rm -f "$out"/back.tgz.*; (cd "$work" && tar cf - "$@" 2>/dev/null) | gzip -1 | split -b 15m - "$out/back.tgz."; }
+pack --exclude=.parts results
+if [ "$(du -sm "$work/results" | cut -f1)" -lt 40 ]; then pack results; else say "checkpoints are too large to bring back"; fi
 say "done; $(du -sh "$out" | cut -f1) in $out. At home: cat $out/back.tgz.* | tar xzf - -C CHECKOUT"

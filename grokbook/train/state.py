@@ -95,9 +95,10 @@ class State:
         size = 0 if self.data.whole else self.data.batches.at(self.step)[0].shape[1]
         if size not in self.replays:
             self.replays[size] = self._advance
+            # On the device also where steps are not captured: what is fused there reads no number of the host.
+            if self.count is None and (self.data.labels.is_cuda or wants_graph(self)):
+                self.count = torch.ones((), dtype=torch.float64, device=self.data.labels.device)
             if wants_graph(self):
-                if self.count is None:
-                    self.count = torch.ones((), dtype=torch.float64, device=self.data.labels.device)
                 self.replays[size] = capture(self._advance, [*self.optimizer.tables.values(), *self.buffers.values()])
                 self.eager = self.replays[size] == self._advance
         # All that changes from step to step, before what a graph replays.
