@@ -62,6 +62,7 @@ class Finding:
     seeds: NDArray[np.float64]  #: (n,) the values it comes from
     holds: bool  #: whether the bound is met
     size: str  #: of the smallest record that it rests on
+    decides: bool = True  #: whether it decides where it fails: not on a training that is too small, or too short
 
     @property
     def ours(self) -> str:
@@ -83,11 +84,16 @@ class Part:
     show: Callable[[float], str] = number  #: number -> text in its unit
     every: bool = False  #: whether each seed must meet the bound; else the median decides
     on: tuple[str, ...] = ()  #: names of the records and studies that it gets; empty if its arguments are called so
+    #: When a training is too short for a failure to decide: in words, and as a function of what ``measure`` gets.
+    open: tuple[str, Callable[..., Any]] | None = None
 
     @property
     def criterion(self) -> str:
         """The part in words, as the register holds it."""
-        return f"{self.quantity}: {self.bound.say(self.show)}" + (", in every run" if self.every else "")
+        every = ", in every run" if self.every else ""
+        return f"{self.quantity}: {self.bound.say(self.show)}{every}" + (
+            f"; a failure is open where {self.open[0]}" if self.open else ""
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -104,7 +110,8 @@ class Part:
         value = float(np.median(known)) if len(known) else float("nan")
         deciding = seeds if self.every else [value]
         holds = len(deciding) > 0 and all(not np.isnan(x) and self.bound.holds(float(x)) for x in deciding)
-        return Finding(self, value, seeds, holds, smallest(record.attrs.get("size", "full") for record in found))
+        size = smallest(record.attrs.get("size", "full") for record in found)
+        return Finding(self, value, seeds, holds, size, size != "smaller" and not (self.open and self.open[1](*found)))
 
 
 def smallest(sizes: Any) -> str:
@@ -156,7 +163,8 @@ class Claim:
     def judge(self, records: Records, *, counted: bool = False) -> Verdict:
         """The verdict by today's parts, or the one that is counted: by the earlier ones, where there are any.
 
-        A part that fails on a record smaller than the paper's decides nothing; "not tested" where a record is missing.
+        A part that fails on a training smaller than the paper's, or too short to tell, decides nothing; "not tested"
+        where a record is missing.
         """
         parts = (counted and self.earlier) or self.parts
         if any(name not in records for part in parts for name in part.needs):
@@ -164,7 +172,7 @@ class Claim:
         findings = tuple(part.find(records) for part in parts)
         if not (failed := [one for one in findings if not one.holds]):
             outcome = "reproduced"
-        elif all(one.size == "smaller" for one in failed):
+        elif not any(one.decides for one in failed):
             outcome = "undecided"
         else:
             outcome = "partly" if len(failed) < len(findings) else "not reproduced"

@@ -75,7 +75,10 @@ def folded(summary: str, inside: str, attributes: str = ' class="below"') -> str
 
 def _parts(parts: Sequence[Part], verdict: Verdict) -> str:
     """What must hold and what we found, where it could be judged."""
-    rows = [(one.part.criterion, one.ours, "holds" if one.holds else "fails") for one in verdict.findings]
+    rows = [
+        (one.part.criterion, one.ours, "holds" if one.holds else "fails" + ", undecided" * (not one.decides))
+        for one in verdict.findings
+    ]
     return _table(("What must hold", "Here", "Result"), rows or [(part.criterion, "–", "–") for part in parts])
 
 

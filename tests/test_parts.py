@@ -51,6 +51,14 @@ def test_a_part_that_fails_at_full_size_decides_beside_one_that_fails_on_a_small
     assert Claim("a", "Fig. 1", "Both learn.", parts).judge(both).outcome == "not reproduced"
 
 
+@pytest.mark.parametrize(("last", "outcome"), [(0.3, "undecided"), (0.1, "not reproduced"), (0.95, "reproduced")])
+def test_a_failure_on_a_training_that_is_too_short_to_tell_is_undecided(last, outcome):
+    rises = "accuracy still rises", lambda curves: curves.accuracy.values[-1] > curves.accuracy.values[0]
+    part = Part("accuracy", lambda curves: curves.accuracy.values[-1], at_least(0.9), percent, open=rises)
+    assert Claim("a", "Fig. 1", "It learns.", (part,)).judge({"curves": record([0.1, last])}).outcome == outcome
+    assert part.criterion == "accuracy: at least 90 %; a failure is open where accuracy still rises"
+
+
 def test_never_is_larger_than_any_bound_and_what_was_not_measured_meets_none():
     never, unknown = {"curves": record([np.inf, np.inf, 3.0])}, {"curves": record([np.nan])}
     assert claim(at_most(1e9)).judge(never).outcome == "not reproduced"

@@ -248,6 +248,7 @@ def own(id: str, family: str, name: str, paper: str, said: str) -> None:
         *parts(),
         on=f"{family}_answers",
         paper=said,
+        whose="ours",
         earlier=parts("_after", "t_train") if id == "own-rqi" else (),
     )
 

@@ -216,7 +216,7 @@ section.claim(
     "Sec. 2",
     "Regularisation is optional; GD, momentum, decay, dropout, batch norm and AdamW all generalise.",
     Part(
-        "ways of training, of six, that grok at α = 0.6",
+        "ways of training, of six, that generalise at α = 0.6",
         lambda r: sum(bool(np.isfinite(median(t_test(one)))) for _, one in conditions(r)),
         exactly(6),
     ),

@@ -103,7 +103,7 @@ section.claim(
     forecast="as in a small run, .83 and .02", whose="ours",
 )  # fmt: skip
 section.claim(
-    "fig4-more", "Fig. 4", "The form x² + xy + y² never generalises, whatever the fraction.",
+    "fig4-more", "Fig. 4", "The form x² + xy + y² does not generalise with more data.",
     Part("accuracy left for pairs without a trained mirror at the largest α", unexplained, below(0.9), percent),
     on="fractions",
     paper="never reaches 1",

@@ -164,6 +164,11 @@ def close(study: xr.Dataset) -> int:
     return int((np.abs(ceiling(study) - study.paper_U.values) <= 0.08).sum())
 
 
+def unsettled(study: xr.Dataset) -> bool:
+    """Whether fewer than half of the rows have a median accuracy of 0.9 outside the hole."""
+    return bool(np.mean(median(study["outside"].values, axis=1) >= 0.9) < 0.5)
+
+
 CLOSE = Part("rows of 11 within 8 points of the paper", close, at_least(8))
 section.claim(
     "table1-order", "Table 1", "The larger the hole, the lower the ceiling of test accuracy.",
@@ -198,6 +203,7 @@ section.claim(
 section.claim(
     "table1-text-values", "Table 1",
     "Drawn as the text says, 30 % of what the hole leaves, Table 1 has the printed values.",
-    CLOSE, on="table_1_by_text",
+    dataclasses.replace(CLOSE, open=("fewer than half of the rows are right outside the hole, to 90 %", unsettled)),
+    on="table_1_by_text",
     forecast="not: at t = 67 the text's split would need a negative accuracy in the hole",
 )  # fmt: skip

@@ -70,7 +70,7 @@ section.claim(
 section.claim(
     "fig7-loss",
     "beside Fig. 7",
-    "The training loss alone, without any sharpness, ranks the networks as well.",
+    "The training loss alone, without any sharpness, ranks the networks too.",
     HALF,
     Part("Spearman(training loss, accuracy)", lambda d: spearman(d.loss, d.accuracy), at_most(-0.4)),
     Part("one-sided p", lambda d: one_sided(d.loss, d.accuracy), at_most(0.05)),

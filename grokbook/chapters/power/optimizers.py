@@ -138,7 +138,7 @@ _inequality(
 )
 _inequality(
     "fig2l-train",
-    "All variants learn their training set, after 300 to 20,000 updates.",
+    "All variants learn their training set, after some 1,000 to 10,000 updates.",
     ("latest t_train of each variant", lambda d: d.t_train.values, between(3e2, 2e4), number, True),
     paper="1,000 to 10,000",
 )
