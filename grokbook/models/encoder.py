@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
+from grokbook.models.transformer import rows_of
 from grokbook.streams import Stream
 
 
@@ -83,10 +84,9 @@ class PairEncoder:
         """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise`` switches dropout on."""
         M, B = inputs.shape[:2]
         drop = _Dropout(self.dropout, noise if self.dropout else None)
-        start = torch.arange(M, device=inputs.device)[:, None, None] * self.p
 
         def rows(table: Tensor) -> Tensor:  # a row a symbol becomes a row a token, both tokens of a sample neighbours
-            return torch.nn.functional.embedding(inputs + start, table.flatten(0, 1)).flatten(1, 2)  # (M, 2B, d)
+            return rows_of(table, inputs.flatten(1))  # (M, 2B, d)
 
         x = rows(params["W_E"])
         for block in range(self.layers):

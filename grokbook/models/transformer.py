@@ -16,13 +16,16 @@ Axes: M members, B samples, p tokens, d = d_model, H heads of size d / H. Vector
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from functools import cache
+from typing import Any, ClassVar, Literal, get_args
 
 from grokbook.lazy import Generator, Tensor, torch
 
 Attention = Literal["softmax", "linear"]
+# With so few look-ups CUDA's own backward pass can, rarely, be wrong (PyTorch's pull request 187687).
+FEW_ROWS = 3072
 ATTENTION_WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
 
 
@@ -213,11 +216,37 @@ def rows_of(table: Tensor, index: Tensor) -> Tensor:
 
     One embedding look-up in all tables at once: its backward is several times faster than that of indexing.
     """
+    if table.is_cuda and index.numel() <= FEW_ROWS:
+        return _safe_rows()(table, index)
+    return _rows(table, index)
+
+
+def _rows(table: Tensor, index: Tensor) -> Tensor:
     members, rows, _ = table.shape
     if members == 1:
         return torch.nn.functional.embedding(index, table.squeeze(0))
     start = torch.arange(members, device=index.device)[:, None] * rows
     return torch.nn.functional.embedding(index + start, table.flatten(0, 1))
+
+
+@cache
+def _safe_rows() -> Callable[[Tensor, Tensor], Tensor]:
+    """The same with a backward pass that is a product of matrices, ones where a row was looked up, and exact."""
+
+    class Rows(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, table: Tensor, index: Tensor) -> Tensor:
+            context.save_for_backward(index)
+            context.rows = table.shape[1]
+            return _rows(table, index)
+
+        @staticmethod
+        def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+            (index,) = context.saved_tensors
+            ones = index[..., None] == torch.arange(context.rows, device=index.device)  # (M, B, rows)
+            return ones.to(gradient.dtype).mT @ gradient, None
+
+    return Rows.apply
 
 
 def _embed(params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from grokbook.models import transformer
 from grokbook.models.transformer import AttentionOnly, Transformer
 from tests import textbook_transformer as textbook
 
@@ -170,3 +171,15 @@ def test_init_depends_on_the_generator_alone_and_has_the_stated_size(
 def test_impossible_sizes_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AttentionOnly(**{"p": 97} | arguments)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_rows_with_a_backward_pass_of_our_own_are_those_of_an_embedding(members):
+    draw = torch.Generator().manual_seed(0)
+    table = torch.randn(members, 5, 4, dtype=torch.float64, generator=draw, requires_grad=True)
+    index = torch.randint(5, (members, 9), generator=draw)
+    weight = torch.randn(members, 9, 4, dtype=torch.float64, generator=draw)
+    theirs, ours = transformer.rows_of(table, index), transformer._safe_rows()(table, index)
+    assert torch.equal(ours, theirs)
+    expected, found = (torch.autograd.grad((rows * weight).sum(), table)[0] for rows in (theirs, ours))
+    assert torch.allclose(found, expected, rtol=0, atol=1e-14)
