@@ -171,34 +171,20 @@ def _edge(name: str) -> tuple[Part, ...]:
     )  # fmt: skip
 
 
-section.claim(
-    "fig6a",
-    "Fig. 6a",
+section.claim("fig6a", "Fig. 6a",
     "Embeddings must learn faster than the decoder: below a constant ratio of the rates nothing generalises.",
-    _cells("phases_rates", 0.85),
-    *_edge("phases_rates"),
-    paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times",
-)
+    _cells("phases_rates", 0.85), *_edge("phases_rates"),
+    paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times")  # fmt: skip
 
-section.claim(
-    "fig6a-splits",
-    "Fig. 6a",
-    "The boundary is the same for other splits.",
-    *_edge("phases_rates_splits"),
-    whose="ours",
-)
+section.claim("fig6a-splits", "Fig. 6a", "The boundary is the same for other splits.",
+    *_edge("phases_rates_splits"), whose="ours")  # fmt: skip
 
-
-section.claim(
-    "fig6b",
-    "Fig. 6b",
-    "Regression has the four phases: cell by cell, those that are published.",
+section.claim("fig6b", "Fig. 6b", "Regression has the four phases: cell by cell, those that are published.",
     _cells("phases_regression", 0.9),
     Part("times as published, to 1 % or 10 steps", on_time, at_least(0.9), percent),
     Part("without decays 2, 5 and 8 at the rate 1e-5", partial(on_time, outliers=False), at_least(0.9), percent),
     on="phases_regression",
-    paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion",
-)
+    paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion")  # fmt: skip
 
 
 def _up(other: int) -> Callable[[Diagram], int]:
@@ -325,16 +311,16 @@ def generalising(record: xr.Dataset, label: str, values: Array) -> tuple[Array, 
     return at, np.array([good(record)[own & (values == one)].mean() for one in at])
 
 
-def _small(sizes: Array) -> float:
-    """The batch that is compared with the full one: 5, or the next smaller, or else the smallest."""
-    return float(sizes[sizes <= 5].max(initial=sizes.min()))
+def _small(sizes: Array, most: float = 5) -> float:
+    """The largest batch of at most so many, or else the smallest."""
+    return float(sizes[sizes <= most].max(initial=sizes.min()))
 
 
-def slower(record: xr.Dataset) -> float:
-    """Of the regression, median t_train at a batch of 5 over that at the full one, at rates up to 3.2e-4."""
+def slower(record: xr.Dataset, most: float = 5) -> float:
+    """Of the regression, median t_train at such a batch over that at the full one, at rates up to 3.2e-4."""
     sizes, t = batch_sizes(record), record.reached_train_accuracy.fillna(np.inf).values
     own = (record.label.values == "regression") & (record.lr.values <= 3.3e-4)
-    slow, fast = (float(median(t[own & (sizes == size)])) for size in (_small(sizes), sizes.max()))
+    slow, fast = (float(median(t[own & (sizes == size)])) for size in (_small(sizes, most), sizes.max()))
     return slow / fast if np.isfinite(fast) else np.nan
 
 
@@ -344,15 +330,30 @@ def fewer(record: xr.Dataset) -> float:
     return float(share[-1] - share[at == _small(at)][0])
 
 
-section.claim(
-    "fig13",
-    "Fig. 13",
-    "Smaller batches seem harmful: networks fit later, and fewer generalise.",
-    Part("t_train at batch 5 (or less) / at the full one, rates up to 3.2e-4", slower, at_least(2)),
-    Part("generalise at the full batch, less at the small one", fewer, above(0), percent),
-    on="phases_batch",
-    paper="grokking at small rates with small batches, comprehension with large ones",
-)
+def corner(record: xr.Dataset, label: str, code: int) -> NDArray[np.bool_]:
+    """(run,) whether runs of a task at rates up to 3.2e-4 are in a phase: those with the smallest batch if it is
+    grokking, else those with the full one."""
+    sizes, times = batch_sizes(record), (record.reached_train_accuracy, record.reached_test_accuracy)
+    size = sizes.min() if code == GROKKING else sizes.max()
+    own = (record.label.values == label) & (record.lr.values <= 3.3e-4) & (sizes == size)
+    return maps.phase_of(*times)[own] == code
+
+
+def _corners(label: str) -> tuple[Part, ...]:
+    def part(words: str, code: int) -> Part:
+        words = f"{label}, rates up to 3.2e-4: {words}"
+        return Part(words, lambda record: corner(record, label, code).mean(), above(0.5), percent)
+
+    return part("grok at the smallest batch", GROKKING), part("comprehend at the full one", COMPREHENSION)
+
+
+section.claim("fig13", "Fig. 13", "At small rates small batches lead to grokking, large ones to comprehension.",
+    *_corners("regression"), *_corners("classification"),
+    on="phases_batch", paper="“smaller batch size seems harmful”",
+    earlier=(
+        Part("t_train at batch 5 (or less) / at the full one, rates up to 3.2e-4", slower, at_least(2)),
+        Part("generalise at the full batch, less at the small one", fewer, above(0), percent),
+    ))  # fmt: skip
 
 
 def _gain(label: str) -> Part:
@@ -365,14 +366,8 @@ def _gain(label: str) -> Part:
     return Part(words, gain, at_least(0.6), percent)
 
 
-section.claim(
-    "fig14",
-    "Fig. 14",
-    "Small initial embeddings help generalisation.",
-    _gain("regression"),
-    _gain("classification"),
-    on="phases_scale",
-)
+section.claim("fig14", "Fig. 14", "Small initial embeddings help generalisation.",
+    _gain("regression"), _gain("classification"), on="phases_scale")  # fmt: skip
 
 
 def changed(record: xr.Dataset) -> float:
@@ -386,10 +381,6 @@ def changed(record: xr.Dataset) -> float:
     return float(np.mean(rows))
 
 
-section.claim(
-    "fig15",
-    "Fig. 15",
-    "Weight decay of the embeddings hardly matters.",
+section.claim("fig15", "Fig. 15", "Weight decay of the embeddings hardly matters.",
     Part("cells that change from decay 0 to 1 (or more)", changed, at_most(0.3), percent),
-    on="phases_decay",
-)
+    on="phases_decay")  # fmt: skip

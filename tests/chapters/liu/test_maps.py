@@ -1,6 +1,7 @@
 """Phases, diagrams, and how near they come to the published ones."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -106,10 +107,31 @@ def test_contacts_are_counted_along_an_axis():
     assert maps.steps_up(codes, 0, 2) == 1 and maps.steps_up(codes, 2, 0) == 0
 
 
-def test_a_batch_of_none_is_the_whole_training_set():
-    experiment = phases.section.experiments["phases_batch"](phases.Settings(), coarseness=4)
+def of_batches(**given):
+    """The record of Fig. 13 before anything is measured."""
+    experiment = phases.section.experiments["phases_batch"](phases.Settings(), **given)
     record = xr.Dataset(coords={key: ("run", value) for key, value in coordinates(experiment.runs).items()})
-    import json
+    return record.assign_attrs(recipe=json.dumps(experiment.recipe))
 
-    sizes = phases.batch_sizes(record.assign_attrs(recipe=json.dumps(experiment.recipe)))
+
+def test_a_batch_of_none_is_the_whole_training_set():
+    sizes = phases.batch_sizes(of_batches(coarseness=4))
     assert set(sizes) == {45, 5} and (sizes == 45).sum() == len(sizes) / 2
+
+
+def test_fig_13_asks_for_the_phases_of_both_corners_in_both_tasks():
+    (claim,) = (one for one in phases.section.claims if one.id == "fig13")
+    record, times = of_batches(), np.array([(500, 900), (500, 2_000), (500, np.nan)])
+
+    def outcome(codes):
+        steps = zip(("train", "test"), times[codes].T, strict=True)
+        found = record.assign({f"reached_{split}_accuracy": ("run", values) for split, values in steps})
+        return claim.judge({"phases_batch": found}).outcome
+
+    sizes, slow = phases.batch_sizes(record), record.lr.values < 5e-4
+    assert outcome(np.where(slow, np.where(sizes < 10, 1, 0), 2)) == "reproduced"
+    assert outcome(np.where(slow, np.where(sizes < 10, 0, 1), 2)) == "not reproduced"
+    generator = np.random.default_rng(0)
+    by_rate = generator.integers(0, 3, (20, 9))[:, np.unique(record.lr, return_inverse=True)[1]]  # whatever the batch
+    draws = *by_rate, *generator.integers(0, 3, (100, len(sizes)))
+    assert "reproduced" not in {outcome(codes) for codes in draws}

@@ -66,3 +66,19 @@ def test_random_embeddings_of_many_dimensions_hold_every_ring():
     embedding = np.random.default_rng(0).normal(size=(11, 20))
     plane = np.linalg.lstsq(embedding, ring, rcond=None)[0]
     np.testing.assert_allclose(embedding @ plane, ring, atol=1e-12)
+
+
+def test_a_ring_that_knows_nothing_of_the_start_does_not_meet_fig_21_and_one_that_was_there_does():
+    (claim,) = (one for one in transformers.section.claims if one.id == "fig21")
+    generator = np.random.default_rng(0)
+    rings = []
+    for _ in range(2):
+        start, angle = generator.normal(size=(59, 256)), 2 * np.pi * 5 * np.arange(59) / 59
+        wave, axes = np.stack([np.cos(angle), np.sin(angle)], -1), np.linalg.qr(generator.normal(size=(256, 2)))[0]
+        rings.append([(start, start + 4.5 * wave @ axes.T), (start, 0.3 * start + 0.1 * wave @ wave.T @ start)])
+    outcomes = []
+    for pair in zip(*rings, strict=True):
+        record = xr.Dataset({"W_E": (("run", "snapshot", "symbol", "feature"), np.array(pair))})
+        study = transformers.section.studies["rings"](record)
+        outcomes.append([claim.judge({"rings": study}, counted=before).outcome for before in (False, True)])
+    assert outcomes == [["partly", "reproduced"], ["reproduced", "reproduced"]]
