@@ -147,7 +147,9 @@ def bars(found: Sequence[Card]) -> Figure:
                 at = start + count / 2
                 ax.text(at, row, str(count), ha="center", va="center", color=ink, fontsize=plotting.SMALL)
                 start += count
-    ax.set_yticks(range(len(rows)), [card.name if whose == "paper" else "our own" for card, whose in rows])
+    ax.set_yticks(
+        range(len(rows)), ["our own" if whose == "ours" and card.of("paper") else card.name for card, whose in rows]
+    )
     ax.invert_yaxis()
     ax.set_xlabel("claims")
     ax.grid(axis="y", visible=False)
