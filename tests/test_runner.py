@@ -11,6 +11,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -440,6 +441,16 @@ def test_weights_that_memory_does_not_hold_are_refused_before_they_are_made():
     runner.check_memory(tiny(), 1, 2**30)
     with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 members side by side need"):
         runner.train(tiny(width=10**10), workers=1)
+
+
+def test_a_run_is_taken_from_another_record_where_the_first_that_has_it_is_damaged(tmp_path):
+    one = dataclasses.replace(tiny(), scale="reduced")
+    runner.train(one, out=tmp_path)
+    path = records.stored_path(one, tmp_path)
+    with h5py.File(path, "a") as file:
+        file["train_loss"][0, 0] += 1
+    runner.train(tiny(seeds=3))
+    assert runner.train(tiny(seeds=4), out=tmp_path, workers=1).attrs["taken"] == 3
 
 
 def test_runs_of_other_records_are_taken_over_and_only_the_others_trained(monkeypatch, tmp_path):

@@ -292,33 +292,37 @@ def belongs(experiment: Experiment, path: Path) -> dict[str, Any]:
     return attributes
 
 
-def holders(experiment: Experiment, out: Path | None = None) -> dict[int, tuple[Path, int]]:
-    """Where other records have runs of an experiment: by their positions, a record and the position in it.
+def holders(experiment: Experiment, out: Path | None = None) -> dict[int, list[tuple[Path, int]]]:
+    """Where other records have runs of an experiment: by their positions, records and the positions in them.
 
     Records of fewer seeds, of a stand-in or at other parameters, committed, cached or in ``out``, whose recipe differs
     in the list of runs alone. Its own record is none of them. Only headings are read.
     """
-    wanted, found = experiment.recipe, dict[int, tuple[Path, int]]()
+    wanted, found = experiment.recipe, dict[int, list[tuple[Path, int]]]()
     scales = [replace(experiment, scale=scale) for scale in ("full", "reduced")]
     paths = [stored_path(one, folder) for folder in (None, out) for one in scales]
     for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("[!p]*.nc"))]):  # no parts
         with contextlib.suppress(OSError, DamagedRecord):
             there = json.loads(heading(path)["recipe"])
             if there != wanted and {**there, "runs": []} == {**wanted, "runs": []}:
-                runs = there["runs"]
-                found = {i: (path, runs.index(run)) for i, run in enumerate(wanted["runs"]) if run in runs} | found
+                for i, run in enumerate(wanted["runs"]):
+                    if run in there["runs"]:
+                        found.setdefault(i, []).append((path, there["runs"].index(run)))
     return found
 
 
 def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Dataset]:
     """The runs of an experiment that other records have (see ``holders``), by position, each as a record of one run."""
     found, places = dict[int, xr.Dataset](), holders(experiment, out)
-    for path in dict.fromkeys(path for path, _ in places.values()):
+    for path in dict.fromkeys(path for own in places.values() for path, _ in own):
+        rows = {i: at for i, own in places.items() if i not in found for there, at in own if there == path}
+        if not rows:
+            continue
         with contextlib.suppress(OSError, DamagedRecord):
             record = load(path)
             record.attrs["wall_seconds"] /= record.sizes["run"]
-            for i in (i for i, (there, _) in places.items() if there == path):
-                row = record.isel(run=[places[i][1]])
+            for i, at in rows.items():
+                row = record.isel(run=[at])
                 found[i] = row.isel(step=np.flatnonzero(np.isfinite(row.train_loss.values[0])))
     return found
 
