@@ -69,8 +69,9 @@ case $leg in B|C)
     wait
 esac
 
-# Records first: should the time end here, they are there. Then with the checkpoints, if all is little enough.
-pack() { rm -f "$out"/back.tgz.*; (cd "$work" && tar cf - "$@" 2>/dev/null) | gzip -1 | split -b 15m - "$out/back.tgz."; }
-pack --exclude=.parts results
-if [ "$(du -sm "$work/results" | cut -f1)" -lt 40 ]; then pack results; else say "checkpoints are too large to bring back"; fi
+# Checkpoints come back where all is little enough: packing must not outlast the time that is kept for it.
+without=
+if [ "$(du -sm "$work/results" | cut -f1)" -ge 40 ]; then say "too much to bring back: without checkpoints"; without=--exclude=.parts; fi
+rm -f "$out"/back.tgz.*
+(cd "$work" && tar cf - $without results 2>/dev/null) | gzip -1 | split -b 15m - "$out/back.tgz."
 say "done; $(du -sh "$out" | cut -f1) in $out. At home: cat $out/back.tgz.* | tar xzf - -C CHECKOUT"

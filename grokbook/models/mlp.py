@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from grokbook.lazy import Generator, Tensor, torch
+from grokbook.models.transformer import rows_of
 from grokbook.streams import Stream
 
 # name -> (factor on the output, standard deviation at initialisation), each a function of (p, width)
@@ -89,14 +90,9 @@ class TwoLayerMLP:
 
     def hidden(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
         """First-layer preactivations h1, (M, B, width), of the pairs ``inputs`` (M, B, 2)."""
-        W_in = params["W_in"]
-        M = len(W_in)
-        # A one-hot input picks a column, so the product with W_in is two look-ups and a sum. All members share one
-        # look-up table, member r's rows starting at r * 2p.
-        rows = W_in.transpose(1, 2).reshape(M * 2 * self.p, self.width)
-        start = torch.arange(M, device=W_in.device)[:, None] * 2 * self.p
-        look_up = torch.nn.functional.embedding
-        return look_up(inputs[..., 0] + start, rows) + look_up(inputs[..., 1] + self.p + start, rows)
+        # A one-hot input picks a column, so the product with W_in is two look-ups and a sum.
+        columns = params["W_in"].transpose(1, 2).contiguous()  # (M, 2p, width)
+        return rows_of(columns, inputs[..., 0]) + rows_of(columns, inputs[..., 1] + self.p)
 
     def activations(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
         """Hidden activations z, (M, B, width)."""

@@ -95,7 +95,7 @@ class State:
         size = 0 if self.data.whole else self.data.batches.at(self.step)[0].shape[1]
         if size not in self.replays:
             self.replays[size] = self._advance
-            # On the device also where steps are not captured: what is fused there reads no number of the host.
+            # On the device where steps are not captured, too: the fused kernels there cannot read the host's memory.
             if self.count is None and (self.data.labels.is_cuda or wants_graph(self)):
                 self.count = torch.ones((), dtype=torch.float64, device=self.data.labels.device)
             if wants_graph(self):
