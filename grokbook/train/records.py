@@ -149,13 +149,14 @@ def _netcdf(record: xr.Dataset) -> bytes:
     """
     import h5py
 
-    content, indexes = io.BytesIO(), set(record.indexes)
+    # compact headers (HDF5 1.10, of 2016) and one chunk an array, which is read whole anyway: files a fifth smaller
+    content, indexes, layout = io.BytesIO(), set(record.indexes), ("v110", "v110")
     names = {name: OTHER * (name in record.sizes and name not in indexes) + str(name) for name in record.variables}
-    with h5py.File(content, "w", track_order=True) as file:
+    with h5py.File(content, "w", libver=layout, track_order=True) as file:
         for name, one in record.variables.items():
             values, how = one.values, {}
             if values.dtype.kind in "fi" and values.size > 64:
-                how = {"compression": "gzip", "compression_opts": 6, "shuffle": True}
+                how = {"compression": "gzip", "compression_opts": 6, "shuffle": True, "chunks": values.shape}
             if values.dtype.kind in "OUS":
                 values, how = values.astype(object), {"dtype": h5py.string_dtype()}
             made = file.create_dataset(names[name], data=values, **how)
