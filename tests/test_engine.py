@@ -11,7 +11,7 @@ from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
 from grokbook.tasks import AdditionTask, ModularTask
-from grokbook.train import engine, products
+from grokbook.train import engine, monitor, products, runner
 from grokbook.train import state as train_state
 from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 from tests.textbook_mlp import batch_rows, plain_optimizer, plain_training
@@ -341,6 +341,25 @@ def test_snapshots_hold_the_weights_of_their_step():
 def test_an_unknown_thing_to_keep_is_named():
     with pytest.raises(ValueError, match="output\\[q\\]"):
         engine.train(experiment(members(SGD(0.1), seeds=(0,)), keep=("nonsense",)))
+
+
+def test_a_summary_stands_in_place_of_what_it_is_made_of(monkeypatch, tmp_path):
+    def largest(record):
+        return {"largest": (("run", "snapshot"), abs(record.W_out).max(("output", "hidden")).values)}
+
+    monkeypatch.setitem(monitor.MEASURES, "largest", largest)
+    whole = experiment(members(SGD(0.5), seeds=(0, 1)), snapshots=(0, -1), keep=("W_out",))
+    asking = dataclasses.replace(whole, summary="largest")
+    record, plain = runner.train(asking, block=1, workers=1, out=tmp_path), engine.train(whole)
+    np.testing.assert_allclose(record.largest, largest(plain)["largest"][1], rtol=1e-6)
+    assert {*plain.data_vars} ^ {*record.data_vars} == {"W_out", "largest"}
+    assert asking.hash != whole.hash
+
+
+def test_an_unknown_summary_is_named_before_anything_is_trained():
+    asking = dataclasses.replace(experiment(members(SGD(0.1))), summary="nonsense")
+    with pytest.raises(ValueError, match="measures = 'nonsense'"):
+        engine.Training.start(asking, *CPU)
 
 
 def test_batches_of_an_epoch_are_disjoint():

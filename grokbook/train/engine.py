@@ -21,7 +21,7 @@ from grokbook.lazy import torch
 from grokbook.train import products, records, say
 from grokbook.train.contract import optional
 from grokbook.train.experiment import Experiment, Watch
-from grokbook.train.monitor import kept, of_chapter
+from grokbook.train.monitor import kept, known, of_chapter, summarised
 from grokbook.train.state import State, wants_graph
 
 CHECKPOINT_SECONDS = 50.0
@@ -53,6 +53,8 @@ class Training:
     def start(cls, experiment: Experiment, device: torch.device, dtype: torch.dtype, library: str = "") -> Training:
         """At step 0; ``library`` is that of its products so far, if there were any."""
         of_chapter(experiment.name)
+        if experiment.summary:
+            known(experiment.summary)  # asked for at the end
         runs = experiment.runs
         columns = {step: column for column, step in enumerate(experiment.schedule.steps(runs[0].steps).tolist())}
         state = State.start(runs, device, dtype)
@@ -231,7 +233,8 @@ def train(
                     raise KeyboardInterrupt
             training.state.update()
 
-    return _record(training, training.seconds + time.time() - started, started)
+    record = _record(training, training.seconds + time.time() - started, started)
+    return summarised(experiment.summary, record) if experiment.summary else record
 
 
 def _record(training: Training, seconds: float, started: float) -> xr.Dataset:

@@ -105,6 +105,8 @@ class Experiment:
     #: What a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table), ``"activation[i]"`` or
     #: ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the table), or a measure.
     keep: tuple[str, ...] = ()
+    #: A measure of the whole record, which holds what that finds in place of what was kept: where that is too large.
+    summary: str | None = field(default=None, metadata={"recipe": "where set"})
     watch: Watch | None = field(default=None, metadata={"recipe": "where set"})
     #: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and to bfloat16
     #: on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.
@@ -121,7 +123,7 @@ class Experiment:
     @property
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain JSON data."""
-        raised = monitor.versions(self.name, (*self.measures, *self.keep))
+        raised = monitor.versions(self.name, (*self.measures, *self.keep, self.summary or ""))
         return {"engine": ENGINE_VERSION, **describe(self)} | ({"measure_versions": raised} if raised else {})
 
     @property

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.lazy import Params, Tensor, torch
@@ -78,11 +79,12 @@ def _total_norm(now: Measured) -> Numbers:
     return {"total_norm": np.sqrt(sum(np.square(norm) for norm in _weight_norms(now).values()))}
 
 
-MEASURES: dict[str, Callable[[Measured], Numbers]] = {}  # name in an experiment -> the numbers it logs, each (M,)
+# Name in an experiment -> the numbers it logs, each (M,); or those that a summary makes of a record, by variable.
+MEASURES: dict[str, Callable[[Any], dict[str, Any]]] = {}
 VERSIONS: dict[str, int] = {}  # of those that came to mean other numbers than at first
 
 
-def register(version: int = 1, **functions: Callable[[Measured], Numbers]) -> None:
+def register(version: int = 1, **functions: Callable[[Any], dict[str, Any]]) -> None:
     """Make measures known by their names; a version above 1 is part of the recipes that ask for them."""
     MEASURES.update(functions)
     VERSIONS.update(dict.fromkeys(functions, version) if version > 1 else {})
@@ -104,15 +106,23 @@ def of_chapter(experiment: str) -> None:
             raise
 
 
+def known(name: str) -> Callable[[Any], dict[str, Any]]:
+    """The measure of that name; a ValueError where neither the book nor the experiment's chapter has one."""
+    if name not in MEASURES:
+        there = ", ".join(sorted(MEASURES))
+        raise ValueError(f"measures = {name!r}: none of that name; choose among {there}, or import a chapter's own")
+    return MEASURES[name]
+
+
 def numbers(names: Iterable[str], now: Measured) -> Numbers:
-    """What the named measures give; a ValueError for one that neither the book nor the experiment's chapter has."""
-    found: Numbers = {}
-    for name in names:
-        if name not in MEASURES:
-            known = ", ".join(sorted(MEASURES))
-            raise ValueError(f"measures = {name!r}: none of that name; choose among {known}, or import a chapter's own")
-        found.update(MEASURES[name](now))
-    return found
+    """What the named measures give; raises what ``known`` does."""
+    return {key: values for name in names for key, values in known(name)(now).items()}
+
+
+def summarised(name: str, record: xr.Dataset) -> xr.Dataset:
+    """A record with what a summary makes of its snapshots in their place; raises what ``known`` does."""
+    large = [str(key) for key, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
+    return record.drop_vars(large).assign(known(name)(record))
 
 
 def kept(name: str, now: Measured) -> NDArray[Any]:

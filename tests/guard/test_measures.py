@@ -12,14 +12,15 @@ import pytest
 import torch
 
 from grokbook.chapters.gu.tasks import HoledTask
+from grokbook.models.encoder import PairEncoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
 from grokbook.models.transformer import Transformer
 from grokbook.optim import SGD
 from grokbook.tasks import AdditionTask, GroupTask, ModularTask
-from grokbook.train import monitor
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train import engine, monitor
+from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.state import State
 
 PATH = Path(__file__).parent / "measures.json"
@@ -40,8 +41,18 @@ CASES = {
             ("rqi", "effective_dimension", "decoder_map"),
         ),
         (Run(GroupTask("S3", 30), ProductDecoder(6), SGD(0.01), 3, 0), ("s3_rqi",)),
+        (Run(ModularTask(16, "n + m", 0.6), PairEncoder(16, 12, 1, 8), SGD(0.01), 3, 0), ("component_accuracy",)),
     ],
 }
+
+
+SUMMARIES = {"component_accuracy"}
+
+
+def record(runs):
+    """What a summary is made of: all weights, at both ends."""
+    kept = tuple(runs[0].model.init(torch.Generator()))
+    return engine.train(Experiment("test/all", tuple(runs), Schedule(log=2), snapshots=(0, runs[0].steps), keep=kept))
 
 
 def found(chapter):
@@ -49,10 +60,12 @@ def found(chapter):
     monitor.of_chapter(f"{chapter}/any")
     rows, cpu = {}, torch.device("cpu")
     for run, names in CASES[chapter]:
-        state = State.start([dataclasses.replace(run, seed=seed) for seed in (0, 1)], cpu, torch.float64)
+        runs = [dataclasses.replace(run, seed=seed) for seed in (0, 1)]
+        state = State.start(runs, cpu, torch.float64)
         state.update()
         for name in names:
-            numbers = monitor.numbers([name], state.measured())
+            numbers = monitor.numbers([name], record(runs) if name in SUMMARIES else state.measured())
+            numbers = {key: value[1] if name in SUMMARIES else value for key, value in numbers.items()}
             moments = {key: [float(np.nanmean(x)), float(np.nanmean(np.square(x)))] for key, x in numbers.items()}
             rows[name] = {"version": monitor.VERSIONS.get(name, 1), "moments": moments}
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from itertools import combinations, product
 from typing import Annotated, Any, NamedTuple
 
@@ -15,10 +15,10 @@ from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, Diagram, diagram, phase_name
+from grokbook.chapters.liu.measures import COMPONENTS, PARTS, WAYS, parts
 from grokbook.chapters.liu.training import BOTH_REACHED, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, between, exactly
 from grokbook.curves import at, last, median, sweep
-from grokbook.lazy import torch
 from grokbook.models.encoder import PairEncoder
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Rate, several, whole
 from grokbook.tasks import ModularTask
@@ -33,8 +33,6 @@ FREE = "embeddings without decay"
 RATES = tuple(np.geomspace(1.5e-7, 6e-2, 15).tolist())  # of Fig. 7, right, as read off the published image
 DECAYS = tuple(np.exp(np.linspace(-4, 3, 15)).tolist())
 SMALL, TINY = (64, 1, 64), (24, 1, 24)
-COMPONENTS = (2, 4, 6, 8, 10, 14)
-SHOWN = 10  # components that Fig. 22 keeps
 
 Decay = Annotated[float, NOT_NEGATIVE]
 Modulus = Annotated[int, whole(5)]
@@ -63,14 +61,17 @@ def ring(s: Settings, *, network: Network = (256, 2, 128)) -> Experiment:
 def components(
     s: Settings, *, network: Network = (256, 2, 128), embedding: Rate = 1e-3, rate: Rate = 2e-4, decay: Decay = 1.0
 ) -> Experiment:
-    """Fig. 22: all weights at some steps, to ask afterwards how few components of the embeddings would have done."""
+    """Fig. 22: how few components of the embeddings would have done, asked of all weights at some steps."""
     steps, model = s.transformer_steps, PairEncoder(s.transformer_p, *network)
     task, optimizer = ModularTask(s.transformer_p, "n + m", 0.8), two_groups(rate, decay, embedding)
     blocks = [f"{name}_{block}" for block in range(model.layers) for name in PairEncoder.block_names]
     kept = sorted({0, *np.geomspace(max(1, steps // 100), steps, 7).round().astype(int).tolist()})
     runs = [Run(task, model, optimizer, steps, seed, "cross_entropy", label=FREE) for seed in range(min(s.seeds, 3))]
     keep = ("W_E", *blocks, "W_U", "b_U")
-    return Experiment("liu/components", tuple(runs), Schedule(log=60), snapshots=tuple(kept), keep=keep, watch=REACHED)
+    return Experiment(
+        "liu/components", tuple(runs), Schedule(log=60), snapshots=tuple(kept), keep=keep, watch=REACHED,
+        summary="component_accuracy",
+    )  # fmt: skip
 
 
 @section.experiment(
@@ -165,58 +166,22 @@ def rings(ring):
     return xr.Dataset({k: (("run", second[k]) if k in second else "run", np.array(v)) for k, v in rows.items()})
 
 
-def answers(model: PairEncoder, params: Mapping[str, Array], embeddings: Sequence[Array], pairs: Any) -> Array:
-    """What one network would answer to pairs (B, 2) with other embeddings, several of (p, d): (several, B)."""
-    count = len(embeddings)
-    with torch.no_grad():
-        stacked = {name: torch.tensor(value).expand(count, *value.shape) for name, value in params.items()}
-        stacked["W_E"] = torch.tensor(np.array(embeddings))
-        return model(stacked, torch.tensor(pairs).expand(count, *pairs.shape)).argmax(-1).numpy()
-
-
-def projected(embedding: Array, others: Array, count: int) -> Array:
-    """Embeddings (p, d) rebuilt from the first ``count`` components of others, around those others' mean."""
-    mean = others.mean(0)
-    kept = np.linalg.svd(others - mean, full_matrices=False)[2][:count]
-    return mean + (embedding - mean) @ kept.T @ kept
-
-
 @section.study
 def component_accuracy(components):
     """Fig. 22: accuracy with embeddings rebuilt from few components; and on which held-out pairs it is had.
 
-    ``accuracy`` (run, snapshot, part, way) has the ways "actual", "own" (the first components of the moment) and
-    "final" (those of the end), and the parts "train", "test", "mirrored" (held-out ordered pairs whose mirror image is
-    trained on; their share is an attribute) and "new" (the others); ``at_end`` (run, component) is on the test set.
+    ``accuracy`` (run, snapshot, part, way) and ``at_end`` (run, component) are those of the record, the share of
+    held-out pairs that are mirrored is an attribute.
     """
-    record, accuracy, at_end, shares = components, [], [], []
-    names = [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
-    for i in range(record.sizes["run"]):
-        run = record.isel(run=i)
-        model = PairEncoder(int(run.p), int(run.d_model), int(run.layers), int(run.hidden))
-        task = ModularTask(model.p, "n + m", float(run.train_fraction))
-        (pairs, labels), trained = task.table(), task.in_train(int(run.seed))
-        mirrored = ~trained & trained.reshape(model.p, model.p).T.ravel()  # pairs are in lexicographic order
-        sets = trained, ~trained, mirrored, ~trained & ~mirrored
-        shares.append(mirrored.sum() / (~trained).sum())
-        weights = [{name: run[name].isel(snapshot=t).values for name in names} for t in range(run.sizes["snapshot"])]
-        final, rows = weights[-1]["W_E"], []
-        for params in weights:
-            own = params["W_E"]
-            embeddings = own, projected(own, own, SHOWN), projected(own, final, SHOWN)
-            right = answers(model, params, embeddings, pairs) == labels  # (way, pair)
-            rows.append([right[:, one].mean(1) for one in sets])
-        accuracy.append(rows)
-        rebuilt = [projected(final, final, count) for count in COMPONENTS]
-        at_end.append((answers(model, weights[-1], rebuilt, pairs) == labels)[:, ~trained].mean(1))
-    ways, parts = ["actual", "own", "final"], ["train", "test", "mirrored", "new"]
-    found = xr.Dataset(coords={"way": ways, "part": parts, "component": list(COMPONENTS)})
-    found["accuracy"] = ("run", "snapshot", "part", "way"), np.array(accuracy)
-    found["at_end"] = ("run", "component"), np.array(at_end)
+    record, task = components, ModularTask(int(components.p[0]), "n + m", float(components.train_fraction[0]))
+    found = xr.Dataset(coords={"way": list(WAYS), "part": list(PARTS), "component": list(COMPONENTS)})
+    found["accuracy"] = ("run", "snapshot", "part", "way"), record.accuracy_rebuilt.values
+    found["at_end"] = ("run", "component"), record.accuracy_at_end.values
     found["snapshot_step"] = record.snapshot_step.isel(run=0, drop=True)
     for split in ("train", "test"):
         found[f"t_{split}"] = "run", record[f"reached_{split}_accuracy"].values
-    return found.assign_attrs(mirrored=float(np.mean(shares)))
+    sets = [parts(task, int(seed)) for seed in record.seed]
+    return found.assign_attrs(mirrored=float(np.mean([one["mirrored"].sum() / one["test"].sum() for one in sets])))
 
 
 def while_generalising(study: xr.Dataset) -> xr.DataArray:

@@ -5,7 +5,7 @@ import pytest
 import torch
 import xarray as xr
 
-from grokbook.chapters.liu import transformers
+from grokbook.chapters.liu import measures, transformers
 from grokbook.models.encoder import PairEncoder
 
 
@@ -21,8 +21,8 @@ def test_a_ring_is_found_and_followed_back():
 
 def test_all_components_rebuild_the_embeddings():
     embedding = np.random.default_rng(0).normal(size=(9, 4))
-    np.testing.assert_allclose(transformers.projected(embedding, embedding, 4), embedding, atol=1e-12)
-    assert np.linalg.matrix_rank(transformers.projected(embedding, embedding, 2) - embedding.mean(0)) == 2
+    np.testing.assert_allclose(measures.projected(embedding, embedding, 4), embedding, atol=1e-12)
+    assert np.linalg.matrix_rank(measures.projected(embedding, embedding, 2) - embedding.mean(0)) == 2
 
 
 def test_answers_with_the_own_embeddings_are_the_network_s():
@@ -31,7 +31,7 @@ def test_answers_with_the_own_embeddings_are_the_network_s():
     pairs = np.stack(np.divmod(np.arange(25), 5), -1)
     theirs = model({name: value[None] for name, value in params.items()}, torch.from_numpy(pairs)[None])[0].argmax(-1)
     plain = {name: value.numpy() for name, value in params.items()}
-    found = transformers.answers(model, plain, (plain["W_E"], np.roll(plain["W_E"], 1, 0)), pairs)
+    found = measures.answers(model, plain, (plain["W_E"], np.roll(plain["W_E"], 1, 0)), pairs)
     assert found[0].tolist() == theirs.tolist() and found[1].tolist() != theirs.tolist()
 
 
