@@ -119,10 +119,14 @@ def numbers(names: Iterable[str], now: Measured) -> Numbers:
     return {key: values for name in names for key, values in known(name)(now).items()}
 
 
+def arrays_of(record: xr.Dataset) -> list[str]:
+    """What of a record was kept in snapshots."""
+    return [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
+
+
 def summarised(name: str, record: xr.Dataset) -> xr.Dataset:
     """A record with what a summary makes of its snapshots in their place; raises what ``known`` does."""
-    large = [str(key) for key, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
-    return record.drop_vars(large).assign(known(name)(record))
+    return record.drop_vars(arrays_of(record)).assign(known(name)(record))
 
 
 def kept(name: str, now: Measured) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from grokbook import measures
 from grokbook.lazy import torch
 from grokbook.models.encoder import PairEncoder
 from grokbook.tasks import ModularTask, group_table
-from grokbook.train.monitor import Measured, Numbers, register
+from grokbook.train.monitor import Measured, Numbers, arrays_of, register
 
 Array = NDArray[np.float64]
 MAP_SIDE = 80
@@ -68,8 +68,7 @@ def component_accuracy(record: xr.Dataset) -> dict[str, Any]:
     ``accuracy_rebuilt`` (run, snapshot, part, way) from ``SHOWN`` components, on ``PARTS`` and in ``WAYS``;
     ``accuracy_at_end`` (run, component) on the test set, from so many of the last embeddings' ``COMPONENTS``.
     """
-    rebuilt, at_end = [], []
-    names = [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
+    rebuilt, at_end, names = [], [], arrays_of(record)
     for i in range(record.sizes["run"]):
         run = record.isel(run=i)
         model = PairEncoder(int(run.p), int(run.d_model), int(run.layers), int(run.hidden))
