@@ -65,6 +65,13 @@ class Finding:
     decides: bool = True  #: whether it decides where it fails: not on a training that is too small, or too short
 
     @property
+    def telling(self) -> float:
+        """The value for one line: where each seed must meet the bound and some do not, the farthest of those."""
+        missed = [x for x in self.seeds[~np.isnan(self.seeds)] if not self.part.bound.holds(float(x))]
+        away = np.nan_to_num(np.abs(np.array(missed) - self.value), nan=0.0)
+        return float(missed[int(away.argmax())]) if self.part.every and missed else self.value
+
+    @property
     def ours(self) -> str:
         """The value in the part's unit, with range and n where it stands for several."""
         show, known = self.part.show, self.seeds[~np.isnan(self.seeds)]
@@ -127,12 +134,13 @@ class Verdict:
     findings: tuple[Finding, ...] = ()  #: one a part
     size: str = "full"  #: of the smallest record behind it
     note: str = ""  #: what else a reader must know, as the command that makes a missing record
+    told: str = ""  #: what decides, in words, where the parts that counted are no longer there to say it
 
     @property
     def line(self) -> str:
         """What we found, in a line: the parts that fail, or else the first; two at most."""
         telling = [one for one in self.findings if not one.holds] or list(self.findings)
-        return "; ".join(f"{one.part.quantity} {one.part.show(one.value)}" for one in telling[:2])
+        return self.told or "; ".join(f"{one.part.quantity}: {one.part.show(one.telling)}" for one in telling[:2])
 
 
 @dataclass(frozen=True)

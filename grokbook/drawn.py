@@ -36,23 +36,37 @@ def table(figures: Mapping[str, Figure]) -> bytes | None:
 def _series(figure: Figure) -> Iterator[pd.DataFrame]:
     """What each series of a figure draws; without points that have no place, and without what only guides the eye."""
     axes: list[Any] = [one for ax in figure.axes for one in (ax, *ax.child_axes) if not hasattr(ax, "_colorbar")]
-    names: dict[str, str] = {}  # colour -> series: seeds are drawn without a name, in the colour of their median
-    for ax in reversed(axes):
-        named = zip(*ax.get_legend_handles_labels(), strict=True)
-        names |= {color: label for one, label in named if (color := _color(one))}
+    # Seeds are drawn without a name, in the colour of their median: named here, or in a panel of the same quantity.
+    own = [_names(ax) for ax in axes]
+    quantity = [lint.axis_name(figure, ax, "y") for ax in axes]
     for number, ax in enumerate(axes, 1):
+        alike = [own[k] for k, one in enumerate(quantity) if one == quantity[number - 1]]
         about = {
             "panel": ax.get_title(loc="left") or ax.get_title() or str(number),
             "x axis": lint.axis_name(figure, ax, "x"),
-            "y axis": lint.axis_name(figure, ax, "y"),
+            "y axis": quantity[number - 1],
         }
         for place, (kind, one, points) in enumerate(_points(ax), 1):
             label = str(one.get_label())
-            series = names.get(_color(one), "") if not label or label.startswith("_") else label
+            series = _named(_color(one), own[number - 1], *alike) if not label or label.startswith("_") else label
             inside = points[np.isfinite(points[:, :2]).all(1)]
             if len(inside):
                 columns = dict(zip(("x", "y", "value"), inside.T, strict=True))
                 yield pd.DataFrame({**about, "series": series, "kind": kind, "number": place, **columns})
+
+
+def _names(ax: Axes) -> dict[str, set[str]]:
+    """Colour -> the series of a panel that are named in it."""
+    found: dict[str, set[str]] = {}
+    for one, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        found.setdefault(_color(one), set()).add(label)
+    return found
+
+
+def _named(color: str, *places: Mapping[str, set[str]]) -> str:
+    """The one series of this colour, in the first place that has any; nothing where it could be another's."""
+    found = next((one[color] for one in places if color and color in one), set[str]())
+    return next(iter(found)) if len(found) == 1 else ""
 
 
 def _points(ax: Axes) -> Iterator[Points]:

@@ -22,13 +22,22 @@ if TYPE_CHECKING:
     from grokbook.page import Page
 
 
-def badge(outcome: str, size: str = "full", *, changed: bool = False, today: str = "") -> str:
+# A question of ours was not said before, so that nothing is reproduced.
+OURS = {"reproduced": "holds", "partly": "holds in part", "not reproduced": "does not hold"}
+
+
+def word(outcome: str, whose: str = "paper") -> str:
+    """The word for an outcome, of a claim of the paper's or of a question of ours."""
+    return OURS.get(outcome, outcome) if whose == "ours" else outcome
+
+
+def badge(outcome: str, size: str = "full", *, whose: str = "paper", changed: bool = False, today: str = "") -> str:
     """The word for a verdict, with others where its records are not full, or its criterion was changed: to what."""
-    found = f'<span class="verdict {outcome.replace(" ", "-")}">{outcome}</span>'
+    found = f'<span class="verdict {outcome.replace(" ", "-")}">{word(outcome, whose)}</span>'
     if size != "full" and outcome != "not tested":
         found += f' <span class="verdict size">{size}</span>'
-    other = f"; today: {today}" if today not in ("", outcome) else ""
-    return found + (f' <span class="verdict size">criterion changed{other}</span>' if changed else "")
+    other = f"; today: {word(today, whose)}" if today not in ("", outcome) else ""
+    return found + (f' <span class="verdict size">criterion changed{other}</span>' if changed or other else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,14 +65,15 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     said = words.html(" · ".join(filter(None, [paper, here, counted.note])))
     inside = _parts(claim.parts, today)
     if claim.earlier or counted.outcome != today.outcome:
-        inside += f"<p>By the criterion as first registered, which counts: {counted.outcome}.</p>"
+        how = word(counted.outcome, claim.whose) + (counted.told and f" ({counted.told})")
+        inside += f"<p>By the criterion as first registered, which counts: {words.html(how)}.</p>"
         inside += _parts(claim.earlier, counted) if claim.earlier else ""
     if claim.forecast:
         inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
-    inside += "".join(f"<p>{escape(line)}</p>" for line in register.story(entry))
+    inside += "".join(f"<p>{words.html(line)}</p>" for line in register.story(entry))
     inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     summary = f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
-    verdict = badge(counted.outcome, counted.size, changed=changed, today=today.outcome)
+    verdict = badge(counted.outcome, counted.size, whose=claim.whose, changed=changed, today=today.outcome)
     summary += f'<span class="found">{said} {verdict}</span>'
     return folded(summary, inside, f' class="claim" id="claim-{escape(claim.id)}"')
 
@@ -87,7 +97,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     top = "".join(f"<th scope=col>{escape(one)}</th>" for one in head)
     body = ""
     for name, *rest in rows:
-        cells = "".join(f"<td>{words.html(one)}</td>" for one in rest)
+        labelled = zip(head[1:], rest, strict=True)
+        cells = "".join(f'<td data-label="{escape(label)}">{words.html(one)}</td>' for label, one in labelled)
         body += f"<tr><th scope=row>{words.html(name)}</th>{cells}</tr>"
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -154,5 +165,5 @@ def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
         cells = [about["size"], str(held[name].sizes["run"]), str(len(np.unique(held[name].seed.values)))]
         rows.append([name, *cells, words.seconds(about["wall_seconds"]), f"{about['machine']}, {about['hash'][:8]}"])
     table = _table(("Record", "Size", "Networks", "Seeds", "Core time", "Made by"), rows)
-    box = f'<div class="verdicts" role="region" tabindex="0" aria-label="Records">{table}</div>'
+    box = f'<div class="verdicts cards">{table}</div>'
     return folded("The records this page stands on", box)

@@ -32,7 +32,7 @@ from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
-from grokbook.words import number
+from grokbook.words import number, unbroken
 
 
 class NotTrained(KeyError):
@@ -176,19 +176,23 @@ class Page(Mapping[str, xr.Dataset]):
             today, counted = claim.judge(self), claim.judge(self, counted=True)
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})
-                counted = dataclasses.replace(counted, outcome=register.counted(entry, counted.outcome, counted.size))
+                outcome = register.counted(entry, counted.outcome, counted.size)
+                told = entry.get("counted_how", "") if outcome != today.outcome else ""
+                counted = dataclasses.replace(counted, outcome=outcome, told=told)
             missing: Any = [self._found[one] for one in claim.needs if one not in self]
             untested = Verdict("not tested", note="; ".join(dict.fromkeys(one.command for one in missing)))
             today, counted = (untested if one.outcome == "not tested" else one for one in (today, counted))
             self.verdicts[id] = today, counted
             self._asked = asked
-            glue(f"badge-{id}", fold.Html(fold.badge(counted.outcome, counted.size), text=counted.outcome))
+            badge = fold.badge(counted.outcome, counted.size, whose=claim.whose, today=today.outcome)
+            glue(f"badge-{id}", fold.Html(badge, text=fold.word(counted.outcome, claim.whose)))
         return self.verdicts[id]
 
     def facts(self, **facts: object) -> None:
         """Numbers and words for the prose: ``{glue:text}`` shows them. Text is taken as it is."""
         for name, value in facts.items():
-            self._facts[name] = value if isinstance(value, str) else number(float(value))  # type: ignore[arg-type]
+            text = value if isinstance(value, str) else number(float(value))  # type: ignore[arg-type]
+            self._facts[name] = unbroken(text)
             glue(name, self._facts[name])
 
     def summary(self) -> None:
@@ -196,9 +200,15 @@ class Page(Mapping[str, xr.Dataset]):
         for id in self.chapter.claims:
             self.judge(id)
         for whose in ("paper", "ours"):
-            found = [self.verdicts[id][1].outcome for id, c in self.chapter.claims.items() if c.whose == whose]
+            both = [self.verdicts[id] for id, claim in self.chapter.claims.items() if claim.whose == whose]
+            found = [counted.outcome for _, counted in both]
             self.facts(**{f"{whose} {outcome}".replace(" ", "_"): found.count(outcome) for outcome in OUTCOMES})
-            self.facts(**{f"{whose}_claims": len(found)})
+            full = sum((one.outcome, one.size) == ("reproduced", "full") for _, one in both)
+            today = sum(one.outcome == "reproduced" for one, _ in both)
+            self.facts(**{f"{whose}_claims": len(found), f"{whose}_reproduced_full": full, f"{whose}_today": today})
+        entries = register.load(self.chapter.name)
+        altered = sum(register.changed(entries.get(id, {})) for id in self.chapter.claims)
+        self.facts(criteria_changed=altered, criteria_all=len(self.chapter.claims))
         held = {name: self[name] for name in self.chapter.experiments if name in self}
         self.facts(
             networks=len(networks(held.values())),

@@ -66,10 +66,11 @@ def story(entry: Entry) -> list[str]:
         lines.append(f"Added on {versions[0]['date']}, after the record.")
     for before, one in itertools.pairwise(versions):
         if one["record"] != "none" and not one.get("restated"):
-            error = " It was in error." if one.get("forced") else ""
+            error = " The earlier one was in error." if one.get("forced") else ""
             was = "; ".join(before["parts"]) if "parts" in before else before["criterion"]
             then = f" (verdict then: {before['verdict']})" if before.get("verdict") else ""
-            lines.append(f"Changed on {one['date']}, after the record: {one['why']}{error} Before: {was}{then}.")
+            why = one["why"].rstrip(".")
+            lines.append(f"Changed on {one['date']}, after the record: {why}.{error} Before: {was}{then}.")
     return lines
 
 

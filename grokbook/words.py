@@ -7,9 +7,11 @@ from html import escape
 
 import numpy as np
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def number(value: float | None) -> str:
-    """Three digits: 2.44e−9, 0.0107, 1.23, 12,300; "never" for infinity, a dash for none."""
+    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300; "never" for infinity, a dash for none."""
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
@@ -18,7 +20,7 @@ def number(value: float | None) -> str:
         return f"{round(value):,}".replace("-", "−")
     if abs(value) < 1e-3:
         mantissa, exponent = f"{value:.2e}".split("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+        return f"{mantissa}·10{str(int(exponent)).translate(RAISED)}".replace("-", "−")
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{digits}f}".replace("-", "−")
 
@@ -46,7 +48,11 @@ def seconds(value: float) -> str:
     return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
 
 
+def unbroken(text: str) -> str:
+    """A text whose percent signs stay on the line of their numbers."""
+    return re.sub(r"(?<=[\d`]) %", "\u00a0%", text)
+
+
 def html(text: str) -> str:
     """A text as HTML: t_0.5 and n_h with an index below the line, a percent sign on the line of its number."""
-    text = re.sub(r"(?<=\d) %", "\u00a0%", escape(text))
-    return re.sub(r"\b([A-Za-z])_(\w+(?:\.\d+)?)", r"\1<sub>\2</sub>", text)
+    return re.sub(r"\b([A-Za-z])_(\w+(?:\.\d+)?)", r"\1<sub>\2</sub>", unbroken(escape(text)))

@@ -52,3 +52,17 @@ def test_what_is_too_large_for_a_table_or_holds_no_numbers_has_none():
     assert drawn.table({"": figure}) is None
     ax.plot(np.arange(drawn.MOST + 1))
     assert drawn.table({"": figure}) is None
+
+
+def test_a_colour_names_a_series_in_its_own_panel_and_only_where_one_series_has_it():
+    figure, ((a, b, c),) = plotting.panels(1, 3)
+    for ax, label in ((a, "SiLU"), (b, "x³")):
+        ax.plot([1, 2], [3, 4], color=plotting.BLUE, label=label)
+    for ax in (a, b, c):
+        ax.plot([1], [7], color=plotting.BLUE)
+        ax.set_ylabel("error" if ax is c else "accuracy")
+    c.plot([1, 2], [3, 4], color=plotting.RED, label="one")
+    c.plot([1, 2], [3, 5], color=plotting.RED, label="other")
+    c.plot([1], [7], color=plotting.RED)
+    nameless = read({"": figure}).query("y == 7")
+    assert list(nameless.series.fillna("")) == ["SiLU", "x³", "", ""]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -90,3 +92,11 @@ def test_a_claim_without_a_part_and_an_unknown_owner_are_refused():
         Claim("a", "Fig. 1", "It learns.", ())
     with pytest.raises(ValueError, match="paper or ours"):
         claim(at_least(0.9), whose="theirs")
+
+
+def test_a_line_tells_the_worst_where_every_run_must_meet_the_bound():
+    runs = {"curves": record([0.5, 0.89, 0.99])}
+    each = Part("accuracy", lambda curves: curves.accuracy.values, at_least(0.9), percent, every=True)
+    assert Claim("a", "Fig. 1", "All learn.", (each,)).judge(runs).line == "accuracy: 50 %"
+    assert claim(at_least(0.9)).judge(runs).line == "accuracy: 89 %"
+    assert dataclasses.replace(claim(at_least(0.9)).judge(runs), told="by the first").line == "by the first"

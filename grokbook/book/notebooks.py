@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from grokbook.words import unbroken
+
 Notebook = dict[str, Any]  # the JSON object of an .ipynb file
 
 
@@ -65,9 +67,9 @@ def _dash_missing_facts(notebook: Notebook) -> None:
 
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = dashed("".join(cell["source"]))
+            cell["source"] = unbroken(dashed("".join(cell["source"])))
         elif figure := cell["metadata"].get("mystnb", {}).get("figure"):
-            figure["caption"] = dashed(figure["caption"])
+            figure["caption"] = unbroken(dashed(figure["caption"]))
 
 
 def _apart(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,7 @@ def frames(
     labels: Sequence[str],
     alts: Sequence[str],
     description: str,
-    dpi: int = 100,
+    dpi: int = 160,
     colors: int = 64,
     start: int = 0,
 ) -> Html:

@@ -32,7 +32,7 @@ def test_slider_reaches_every_frame_and_no_further_and_both_controls_have_a_name
 
 def test_frames_are_drawn_the_same_each_time_and_the_last_one_stands_for_all():
     one, other = (frames([picture(), picture(2)], labels="ab", alts="ab", description="x") for _ in range(2))
-    assert one.markup == other.markup and one.poster == plotting.palette(plotting.drawn(picture(2), dpi=100), 64)
+    assert one.markup == other.markup and one.poster == plotting.palette(plotting.drawn(picture(2), dpi=160), 64)
     assert list(one.figures) == ["a", "b"]
 
 

@@ -126,7 +126,8 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
     for card in found:
         for one in card.claims:
             place = f"{card.chapter}.html#claim-{one['id']}"
-            glue(f"{card.chapter}-{one['id']}", Html(f'<a href="{place}">{badge(one["outcome"], one["size"])}</a>'))
+            verdict = badge(one["outcome"], one["size"], whose=one["whose"], today=one["today"])
+            glue(f"{card.chapter}-{one['id']}", Html(f'<a href="{place}">{verdict}</a>'))
     return told
 
 

@@ -85,7 +85,8 @@ def claims(found: Sequence[Card]) -> Html:
             place = f"{card.chapter}.html#claim-{escape(one['id'], quote=True)}"
             whose = "" if one["whose"] == "paper" else "Our own. "
             name = card.name if one["figure"] == card.name.lower() else f"{card.name}, {one['figure']}"
-            verdict = badge(one["outcome"], one["size"], changed=one["changed"], today=one["today"])
+            how = {key: one[key] for key in ("whose", "changed", "today")}
+            verdict = badge(one["outcome"], one["size"], **how)
             cells = (
                 f'<th scope="row"><a href="{place}">{escape(name)}</a></th>'
                 f"<td>{whose}{words.html(one['statement'])}<small>{evidence}</small></td>"
