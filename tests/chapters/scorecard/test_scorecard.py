@@ -82,6 +82,7 @@ def test_claims_that_fail_come_first_and_lead_to_their_place():
     assert re.findall('<tr id="(.*?)"', markup) == ["two-d", "two-e", "one-b", "one-c", "one-a"]
     assert 'href="one.html#claim-c"' in markup and "c &lt; 2.<small>1 → 1.5</small>" in markup
     assert 'data-outcome="not reproduced"' in markup and 'data-changed="changed"' in markup
+    assert "holds in part</span>" in markup and "criterion changed; today: holds<" in markup, "a question of ours"
 
 
 def test_all_claims_are_kept_as_csv_and_json(tmp_path, handed):
