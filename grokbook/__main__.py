@@ -65,7 +65,7 @@ def train(arguments: argparse.Namespace) -> None:
             if found.state == "damaged":
                 say(f"{found.why}; it is trained again")
         missing.append(experiment)
-    for experiment in sorted(missing, key=planning.work):
+    for experiment in sorted(missing, key=planning.work) if len(missing) > 1 else missing:
         try:
             _train(experiment, arguments)
         except TrainingFailed as error:
@@ -104,11 +104,13 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
 def queue_(arguments: argparse.Namespace) -> None:
     """what is worth training next, and for how long; --run trains it, in legs of any length"""
     parameters.check_device(arguments.device)
+    if not arguments.run and (arguments.minutes or arguments.cores):
+        raise BadInput("--minutes and --cores are for --run, which trains")
     try:
-        found = queue.entries()
+        found, device = queue.entries(), runner.choose_device(arguments.device)
     except ValueError as error:
         raise BadInput(str(error)) from None
-    todo = queue.Queue(found, arguments.out or records.ROOT / "results", runner.choose_device(arguments.device))
+    todo = queue.Queue(found, arguments.out or records.ROOT / "results", device)
     if arguments.run:
         os.nice(19)
         todo.run(arguments.minutes, arguments.cores)
@@ -140,7 +142,7 @@ def register(arguments: argparse.Namespace) -> None:
     try:
         entered = criteria.enter(made.name, made.claims, standing(made), arguments.why)
     except ValueError as error:
-        raise BadInput(f"{error} with --why") from None
+        raise BadInput(str(error)) from None
     told = f"{len(entered)} of {len(made.claims)} criteria are new or changed"
     print(f"{told}{': ' if entered else ''}{', '.join(entered)}")
 
@@ -155,13 +157,11 @@ def verify(arguments: argparse.Namespace) -> None:
         told = f"the record of {experiment.name} is {found.state}{why}"
         raise BadInput(f"{told}; only a present one can be verified, or with --reduced the one that stands in for it")
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
-    checked = check.verify(
-        experiment,
-        sample=arguments.sample,
-        device=arguments.device,
-        workers=arguments.workers,
-        scheduler=arguments.scheduler,
-    )
+    how = {name: getattr(arguments, name) for name in ("sample", "device", "workers", "scheduler")}
+    try:
+        checked = check.verify(experiment, **how)
+    except ValueError as error:  # this machine, which plans the stacks, has no such device or memory
+        raise BadInput(f"{experiment.name}: {error}") from None
     for one in checked.comparisons:
         gap = "none, to the last bit" if one.identical else f"{one.difference:.2g} in {one.where}"
         steps = f"{one.stored_step:g}", f"{one.retrained_step:g}"
@@ -247,8 +247,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    if not text.isdigit() or not 1 <= int(text) <= 10**6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1,000,000")
     return int(text)
 
 
@@ -282,7 +282,7 @@ def options() -> dict[str, dict[str, Any]]:
         "--run": {**flag, "help": "train, the best value for the time first"},
         "--minutes": {**number, "help": "how long (default: to the end)"},
         "--cores": {**number, "help": "processes (default: one per core or per GPU)"},
-        "--sample": {**number, "help": "only so many of its runs, spread over it"},
+        "--sample": {**number, "help": "at least so many of its runs, spread over it, with those of their stacks"},
         "--why": {"default": "", "help": "why a criterion changes after its record exists"},
     }
 
@@ -344,8 +344,10 @@ def main(argv: list[str] | None = None) -> int:
             raise
         what = f"cannot read or write {error.filename}" if error.filename else "the system refuses"
         say(f"{what}: {error.strerror}")
-    except MemoryError as error:
-        say(f"there is not enough memory for this ({error or 'nothing is left'})")
+    except (MemoryError, RuntimeError) as error:  # PyTorch's is of the second kind
+        if isinstance(error, RuntimeError) and "can't allocate memory" not in str(error):
+            raise
+        say(f"there is not enough memory for this ({error or 'nothing is left'})".splitlines()[0])
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("grokbook"):
             raise

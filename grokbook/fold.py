@@ -131,18 +131,17 @@ def files(chapter: str, id: str) -> str:
     return ", ".join(f'<a href="../{chapter}/{id}.{kind}">{kind.upper()}</a>' for kind in kinds)
 
 
-def stored(chapter: str, name: str) -> str:
+def stored(chapter: str, name: str, scale: str) -> str:
     """A link to a record's committed file; empty where there is none."""
-    stems = (name, f"{name}-reduced")
-    there = [stem for stem in stems if (plotting.ROOT / f"results/{chapter}/{stem}.nc").exists()]
-    return f'<a href="../{chapter}/{there[0]}.nc">NetCDF</a>' if there else ""
+    file = f"{chapter}/{name}{'-reduced' * (scale != 'full')}.nc"
+    return f'<a href="../{file}">NetCDF</a>' if (plotting.ROOT / "results" / file).exists() else ""
 
 
 def _ran(page: Page, name: str) -> str:
     record = page[name]
     size = "" if record.attrs["size"] == "full" else f' <span class="verdict size">{record.attrs["size"]}</span>'
     at_home = page.at_home and session.current().scale != "quick"
-    data = f" ({link})" if at_home and (link := stored(page.chapter.name, name)) else ""
+    data = f" ({link})" if at_home and (link := stored(page.chapter.name, name, record.attrs["scale"])) else ""
     text = (
         f"<b>{escape(name)}</b>{data}{size}: {escape(recipes.describe(record))}. "
         f"{words.seconds(record.attrs['wall_seconds'])} of {escape(record.attrs['machine'])}; "

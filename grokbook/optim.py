@@ -221,7 +221,7 @@ class _Adam(Stepper):
         if not isinstance(self.recipes[0], WarmAdamW):
             return lr
         done = torch.as_tensor(count - 1, dtype=torch.float64, device=self.gradient.device)
-        return lr * (done / self.settings["warmup"]).clamp(max=1)
+        return lr * (done / self.settings["warmup"]).nan_to_num(nan=1.0).clamp(max=1)  # nan: the first of no warm-up
 
     def _step_fused(self, gradients: Params, count: int) -> None:
         """One pass over memory per parameter: on a CPU five times as fast as the formula written out.

@@ -88,7 +88,7 @@ def enter(chapter: str, claims: Mapping[str, Claim], standing: Mapping[str, str]
         if entry["versions"] and entry["versions"][-1].get("parts") == parts:
             continue
         if record != "none" and not why:
-            raise ValueError(f"{chapter}: the criterion of {id} changes after its record exists: say why")
+            raise ValueError(f"{chapter}: the criterion of {id} changes after its record exists: say why, with --why")
         version: dict[str, Any] = {"date": datetime.date.today().isoformat(), "parts": parts, "record": record}
         if record != "none":
             version |= {"why": why, "forced": False} if entry["versions"] else {"why": why, "added_later": True}

@@ -36,4 +36,5 @@ def current() -> Session:
         return Session(**json.loads(handed))
     names = "CACHE", "DEVICE", "FRESH", "SCHEDULER"
     cache, device, fresh, scheduler = (os.environ.get(f"GROKBOOK_{name}", "") for name in names)
+    cache = cache and os.path.abspath(cache)  # a kernel has another working directory
     return Session(device=device or "auto", fresh=fresh not in ("", "0"), cache=cache, scheduler=scheduler)

@@ -13,7 +13,7 @@ from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
 from grokbook.tasks import AdditionTask, ModularTask
 from grokbook.train import engine, monitor, products, runner
 from grokbook.train import state as train_state
-from grokbook.train.experiment import Experiment, Run, Schedule, Stop
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop, Watch
 from tests.textbook_mlp import batch_rows, plain_optimizer, plain_training
 
 TASK, MODEL = ModularTask(11, "n + m", 0.6), TwoLayerMLP(11, 24, "standard")
@@ -504,3 +504,18 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
     assert torch.get_float32_matmul_precision() == "highest" and '"precision": "fast"' in record.attrs["recipe"]
     with pytest.raises(ValueError, match="precision = 'half'"):
         experiment(members(SGD(0.1)), precision="half")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "my.own/sums"}, "two words"),
+        ({"stop": Stop("test_acuracy")}, "'test_acuracy' is waited for and never taken"),
+        ({"watch": Watch((("test_accuracy", 0.9),), every=0)}, "every = 0"),
+    ],
+)
+def test_what_would_fail_late_is_refused_when_it_is_written_down(change, words):
+    with pytest.raises(ValueError, match=words):
+        dataclasses.replace(experiment(members(SGD(0.1))), **change)
+    with pytest.raises(ValueError, match=r"steps = 2\.5: a whole number"):
+        dataclasses.replace(members(SGD(0.1))[0], steps=2.5)

@@ -135,3 +135,11 @@ def test_a_leg_ends_after_its_minutes_and_says_what_is_left(tmp_path, capfd):
     assert time.monotonic() - began < 20
     assert "0 records finished, 0 failed, 1 left; the same command goes on" in capfd.readouterr().err
     assert list((tmp_path / ".parts/test/one").glob("*.checkpoint"))
+
+
+def test_a_record_of_something_else_is_not_replaced_and_a_failure_is_told_in_the_end(tmp_path, capfd):
+    runner.train(experiment(steps=5), device="cpu", out=tmp_path)
+    before = (tmp_path / "test/one.nc").read_bytes()
+    with pytest.raises(workers.TrainingFailed, match="1 records finished, 1 failed, 0 left"):
+        Queue([entry(), entry("test/other", 2)], tmp_path, "cpu").run(cores=1)
+    assert (tmp_path / "test/one.nc").read_bytes() == before and "would be replaced" in capfd.readouterr().err

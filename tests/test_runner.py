@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -366,11 +367,11 @@ def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkey
     began, trained = threading.Event(), []
     real = runner.train_shard
 
-    def slow(shard, path, device):
+    def slow(shard, path, device, modules):
         trained.append(shard.hash)
         began.set()
         time.sleep(0.3)
-        return real(shard, path, device)
+        return real(shard, path, device, modules)
 
     monkeypatch.setattr(runner, "train_shard", slow)
     with ThreadPoolExecutor(2) as pool:
@@ -478,3 +479,56 @@ def test_runs_of_other_records_are_taken_over_and_only_the_others_trained(monkey
     seeds.clear()
     runner.train(tiny(seeds=4), workers=1, anew=True)
     assert seeds == [0, 1, 2, 3]
+
+
+def test_what_waits_for_space_or_for_another_process_can_be_told_to_end(monkeypatch, tmp_path):
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device", "x")
+
+    with pytest.raises(KeyboardInterrupt):
+        records.patiently(full, lambda: True)
+    monkeypatch.setattr(workers.STOP, "is_set", lambda: True)
+    monkeypatch.setattr(workers.STOP, "wait", lambda seconds: True)
+    with workers.alone(tmp_path / "lock"), pytest.raises(KeyboardInterrupt):
+        workers.alone(tmp_path / "lock", "trains").__enter__()
+
+
+def test_a_page_that_leaves_the_device_open_trains_on_that_of_the_session(monkeypatch, handed):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [runner.choose_device(one) for one in (None, "auto", "cuda")] == ["cpu", "cpu", "cuda"]
+    handed(device="auto")
+    assert runner.choose_device("auto") == "cuda"
+
+
+def test_a_run_that_diverged_is_taken_over_with_all_that_was_measured():
+    def wild(seeds):
+        made = tiny("test/wild", seeds=seeds)
+        return dataclasses.replace(
+            made, runs=tuple(dataclasses.replace(run, optimizer=SGD(1e9), steps=20) for run in made.runs)
+        )
+
+    whole = runner.train(wild(2))
+    taken = runner.train(wild(3)).isel(run=[0, 1])
+    assert np.isfinite(whole.diverged_at).all()
+    for name in ("train_loss", "train_accuracy", "test_accuracy"):
+        np.testing.assert_array_equal(taken[name].sel(step=whole.step), whole[name])
+
+
+def test_workers_import_the_measures_that_this_process_knows(tmp_path):
+    import grokbook.chapters.gromov.measures  # noqa: F401
+
+    asked = dataclasses.replace(tiny("mine/sums", seeds=2), measures=("ipr",))
+    assert "ipr" in runner.train(asked, workers=2, block=1, out=tmp_path)
+
+
+def test_what_is_written_in_a_notebook_is_trained_in_its_process(monkeypatch, capsys):
+    class Mine(TwoLayerMLP):
+        pass
+
+    monkeypatch.setattr(Mine, "__module__", "__main__")
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    runs = tuple(dataclasses.replace(run, model=Mine(7, 8)) for run in tiny().runs)
+    assert runner.train(dataclasses.replace(tiny(), runs=runs), workers=2, block=1).sizes["run"] == 3
+    assert "in a notebook" in capsys.readouterr().err

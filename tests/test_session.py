@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from grokbook import session
@@ -19,7 +21,7 @@ def test_what_is_handed_on_arrives_and_outweighs_what_the_user_says(monkeypatch)
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("CACHE", "there", Session(cache="there")),
+        ("CACHE", "there", Session(cache=os.path.abspath("there"))),
         ("DEVICE", "cuda", Session(device="cuda")),
         ("DEVICE", "", Session()),
         ("FRESH", "1", Session(fresh=True)),

@@ -47,6 +47,7 @@ def experiments(chapter: str | None = None) -> dict[str, Entry]:
         home, of_page = made.settings(), declared(made.settings)
         for name, recipe in made.experiments.items():
             known, about = of_page | declared(recipe.make), (recipe.make.__doc__ or "\n").splitlines()[0]
+            known = {name: one for name, one in known.items() if name not in ("budget", "device")}  # of pages alone
             make, stand_ins = partial(recipe, home), partial(recipe.stand_ins, home)
             entries.append(Entry(f"{made.name}/{name}", make, known, about, stand_ins))
     return {entry.name: entry for entry in entries}

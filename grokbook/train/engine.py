@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from grokbook.lazy import torch
 from grokbook.train import products, records, say
 from grokbook.train.contract import optional
-from grokbook.train.experiment import Experiment, Watch
+from grokbook.train.experiment import CURVES, Experiment, Watch
 from grokbook.train.monitor import kept, known, of_chapter, summarised
 from grokbook.train.state import State, wants_graph
 
 CHECKPOINT_SECONDS = 50.0
 REPORT_SECONDS = 1.0
-CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")
 # Of a training, in a checkpoint.
 SAVED = ("values", "kept", "stopped_at", "diverged", "reached", "streak", "evaluated", "resumed", "places")
 
@@ -128,8 +127,8 @@ class Training:
             for i in positions:  # copied: the host may share them
                 self.kept.setdefault(name, {})[self.state.members[i], number] = np.array(values[i])
 
-    def save(self, path: Path, seconds: float) -> None:
-        """Write all that is needed to go on, whole or not at all."""
+    def save(self, path: Path, seconds: float, stop: Callable[[], bool] = lambda: False) -> None:
+        """Write all that is needed to go on, whole or not at all; on a full disk again and again, until ``stop``."""
         from torch.utils._pytree import tree_map_only
 
         self.drop()
@@ -146,7 +145,7 @@ class Training:
         buffer = io.BytesIO()
         torch.save(content, buffer)
         packed = hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
-        records.patiently(lambda: records.write_whole(path, packed))
+        records.patiently(lambda: records.write_whole(path, packed), stop)
 
     @classmethod
     def load(cls, path: Path, experiment: Experiment, device: torch.device, dtype: torch.dtype) -> Training | None:
@@ -206,7 +205,8 @@ def train(
         checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
         report: called about once a second with the step and the latest mean losses and accuracies, and how many
             ``members`` are still in training.
-        stop: asked between steps; once it is so, a checkpoint is written and KeyboardInterrupt raised.
+        stop: asked between steps where there is a checkpoint: once it is so, that is written and KeyboardInterrupt
+            raised.
     """
     where = torch.device(device), getattr(torch, dtype)
     started, saved, reported = time.time(), time.monotonic(), 0.0
@@ -227,7 +227,7 @@ def train(
                 report(training.state.step, {**numbers, "members": len(training.training())})
                 reported = now
             if checkpoint and (now - saved >= CHECKPOINT_SECONDS or stop()):
-                training.save(checkpoint, time.time() - started)
+                training.save(checkpoint, time.time() - started, stop)
                 saved = now
                 if stop():
                     raise KeyboardInterrupt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -21,6 +22,7 @@ from grokbook.train.contract import optional
 ENGINE_VERSION = 1
 
 LOSSES = ("mse", "cross_entropy")
+CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")  # taken whatever else is asked for
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Run:
     last_batch: str | None = field(default=None, metadata={"recipe": "where set"})
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ValueError(f"steps = {self.steps}: at least 1 is needed")
+        if self.steps < 1 or self.steps != int(self.steps):
+            raise ValueError(f"steps = {self.steps}: a whole number of at least 1 is needed")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed = {self.seed}: a whole number of at least 0 is needed")
         for part in (self.optimizer, *self.optimizer.groups):
@@ -119,6 +121,17 @@ class Experiment:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
         if self.precision not in (None, "fast"):
             raise ValueError(f"precision = {self.precision!r}: None, for full float32, or 'fast'")
+        if not re.fullmatch(r"\w+/\w+", self.name):
+            raise ValueError(f"name = {self.name!r}: two words are needed, as in 'mine/sums'")
+        if self.watch and self.watch.every < 1:
+            raise ValueError(f"every = {self.watch.every}: a whole number of at least 1 is needed")
+        # What is waited for must be there; that of a measure is known once it has been taken.
+        asked = [self.stop.measure] if self.stop else []
+        asked += [name for name, _ in self.watch.thresholds] if self.watch else []
+        if unknown := [name for name in asked if name not in CURVES and not self.measures]:
+            raise ValueError(
+                f"{unknown[0]!r} is waited for and never taken; losses and accuracies are {', '.join(CURVES)}"
+            )
 
     @property
     def recipe(self) -> dict[str, Any]:

@@ -59,11 +59,15 @@ class Entry:
 def entries() -> list[Entry]:
     """The committed queue; a ValueError names an entry that nothing can be made of."""
     found = []
-    for place, given in enumerate(json.loads(PATH.read_text())):
+    try:
+        listed = json.loads(PATH.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{PATH.name}, line {error.lineno}: {error.msg}") from None
+    for place, given in enumerate(listed):
         try:
             found.append(_entry(given))
-        except (LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"{PATH.name}, entry {place} ({given.get('experiment')}): {error}") from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{PATH.name}, entry {place} ({json.dumps(given)[:60]}): {error}") from None
     return found
 
 
@@ -124,6 +128,7 @@ class Queue:
         """Train one entry after the other, leaving out what another such call is at; how many records were finished.
 
         After ``minutes``, or at SIGTERM or Ctrl-C, trainings write a checkpoint and end: the same call goes on.
+        TrainingFailed, in the end, where some failed, or would have replaced the record of something else.
         """
         finished, failed = 0, 0
         todo = [one for one in self.waiting if self.minutes(one, self.device) <= LONGEST[self.device]]
@@ -133,6 +138,11 @@ class Queue:
                     break
                 with workers.alone(records.cache_folder() / "locks" / f"queue-{entry.experiment.hash}") as taken:
                     if taken or entry.is_done(self.out):
+                        continue
+                    found = runner.status(entry.experiment, whole=False, out=self.out)
+                    if found.state == "stale":
+                        failed += 1
+                        _say(f"{found.path} would be replaced ({found.why}); move it away, or name another folder")
                         continue
                     try:
                         self._train(entry, cores)
@@ -144,7 +154,10 @@ class Queue:
                     else:
                         finished += 1
         left = sum(not one.is_done(self.out) for one in todo) - failed
-        _say(f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0))
+        told = f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0)
+        if failed:
+            raise workers.TrainingFailed(told)
+        _say(told)
         return finished
 
     def _train(self, entry: Entry, cores: int | None) -> None:

@@ -187,8 +187,11 @@ def write_whole(path: Path, content: bytes) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def patiently(write: Callable[[], None]) -> None:
-    """Call ``write``, again while the disk is full: what was trained waits in memory. Raises any other OSError."""
+def patiently(write: Callable[[], None], stop: Callable[[], bool] = lambda: False) -> None:
+    """Call ``write``, again while the disk is full: what was trained waits in memory, until ``stop`` says so.
+
+    Raises any other OSError, and KeyboardInterrupt at ``stop``.
+    """
     told = False
     while True:
         try:
@@ -199,8 +202,11 @@ def patiently(write: Callable[[], None]) -> None:
                 raise
             if not told:
                 say(f"no space left for {error.filename}; training pauses until there is some")
-            told = True
-            time.sleep(FULL_DISK_SECONDS)
+            told, again = True, time.monotonic() + FULL_DISK_SECONDS
+            while time.monotonic() < again:
+                if stop():
+                    raise KeyboardInterrupt from None
+                time.sleep(min(0.2, FULL_DISK_SECONDS))
     if told:
         say("there is space again; training goes on")
 
@@ -324,7 +330,8 @@ def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Datase
             record.attrs["wall_seconds"] /= record.sizes["run"]
             for i, at in rows.items():
                 row = record.isel(run=[at])
-                found[i] = row.isel(step=np.flatnonzero(np.isfinite(row.train_loss.values[0])))
+                own = np.isin(row.step, experiment.schedule.steps(experiment.runs[i].steps))
+                found[i] = row.isel(step=np.flatnonzero(own & (row.step <= row.stopped_at[0])))
     return found
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import json
 import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
@@ -26,7 +28,7 @@ import xarray as xr
 
 from grokbook import session
 from grokbook.lazy import torch
-from grokbook.train import engine, progress, records, say
+from grokbook.train import engine, monitor, progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment, Run
 from grokbook.train.progress import cost_of, part_of
@@ -112,7 +114,7 @@ def choose_device(device: str | None = None) -> str:
     Raises:
         ValueError: an unknown device, or CUDA where there is none.
     """
-    wanted = device or session.current().device
+    wanted = session.current().device if device in (None, "auto") else device
     if wanted not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device = {wanted!r}: choose one of auto, cpu, cuda")
     if wanted != "cpu" and torch.cuda.is_available():
@@ -234,7 +236,7 @@ def train(
             parts += [records.find(shard, part_of(shard, folder)) for shard in shards]
             places += trained
         record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
-        records.patiently(lambda: records.save(record, path))
+        records.patiently(lambda: records.save(record, path), STOP.is_set)
         for shard in shards:
             for leftover in folder.glob(f"part-{shard.hash}*"):
                 leftover.unlink()
@@ -270,13 +272,15 @@ def _stacks(
         _say_what_is_left(wanted, places, folder)
         if executor is None:
             small = workers is None and device == "cpu" and cost_of(wanted) < WORTH_A_PROCESS
-            count = 1 if small else min(workers or here, len(places))
+            if alone_here := device == "cpu" and _of_a_notebook(wanted):
+                say(f"{experiment.name}: part of it is written in a notebook, which workers cannot import; one core")
+            count = 1 if small or alone_here else min(workers or here, len(places))
             # Chapters of one build are executed side by side.
             if (count > 1 or device == "cuda") and (turn := session.current().turn):
                 stack.enter_context(alone(Path(turn), "trains with all cores, or on the GPU"))
             # oneDNN rounds, where products may be rounded, only in a process that has not kept it from that.
             # And a process of its own is what can be replaced when a GPU is lost to it.
-            own = count > 1 or experiment.precision == "fast" or device == "cuda"
+            own = not alone_here and (count > 1 or experiment.precision == "fast" or device == "cuda")
             gpus = here if device == "cuda" else None
             executor = stack.enter_context(Processes(count, gpus) if own else ThisProcess())
         return _train(experiment, [[left[i] for i in place] for place in places], folder, device, executor)
@@ -324,7 +328,10 @@ def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folde
 def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, device: str) -> list[str]:
     """Have an executor train shards; for each why its part is not in the folder in the end, empty where it is."""
     todo = [shard for shard in shards if not _is_there(shard, part_of(shard, folder))]
-    futures = {shard.hash: executor.submit(train_shard, shard, str(part_of(shard, folder)), device) for shard in todo}
+    futures = {
+        shard.hash: executor.submit(train_shard, shard, str(part_of(shard, folder)), device, modules_of(shard))
+        for shard in todo
+    }
     client = getattr(executor, "_client", None)  # Dask's, which may leave undone what it asks its scheduler for
     try:
         while wait(futures.values(), timeout=1.0).not_done and not (client and client.status == "closed"):
@@ -353,8 +360,23 @@ def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
     return why + (f"\n    traceback: {report}" if report.exists() else "")
 
 
-def train_shard(shard: Experiment, path: str, device: str) -> None:
+def _of_a_notebook(experiment: Experiment) -> bool:
+    """Whether tasks, models or measures are written in a notebook or at a prompt, which is no module to import."""
+    parts = (part for run in experiment.runs for part in (run.task, run.model, run.optimizer))
+    mine = "__main__" in {*modules_of(experiment), *(type(part).__module__ for part in parts)}
+    return mine and not hasattr(sys.modules["__main__"], "__file__")
+
+
+def modules_of(experiment: Experiment) -> tuple[str, ...]:
+    """The modules that its measures come from, which a worker imports."""
+    asked = (*experiment.measures, *experiment.keep, experiment.summary or "")
+    return tuple({monitor.MEASURES[name].__module__: 0 for name in asked if name in monitor.MEASURES})
+
+
+def train_shard(shard: Experiment, path: str, device: str, modules: Sequence[str] = ()) -> None:
     """Train one stack of members and save its part at ``path``: what workers run, here or elsewhere."""
+    for module in modules:
+        importlib.import_module(module)
     part = Path(path)
     checkpoint, heartbeat, report = (part.with_suffix(f".{kind}") for kind in ("checkpoint", "progress", "error"))
     if shard.hash not in part.name:  # the recipe means something else here
@@ -375,7 +397,7 @@ def train_shard(shard: Experiment, path: str, device: str) -> None:
 
     try:
         record = engine.train(shard, device=device, checkpoint=checkpoint, report=beat, stop=STOP.is_set)
-        records.patiently(lambda: records.save(records.bare(record), part))
+        records.patiently(lambda: records.save(records.bare(record), part), STOP.is_set)
     except Exception as error:
         with contextlib.suppress(OSError):
             report.write_text(traceback.format_exc())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from grokbook.lazy import torch
 from grokbook.train import say
@@ -174,10 +174,18 @@ def alone(path: Path, at_work: str = "") -> Iterator[bool]:
             another = True
             if at_work:
                 say(f"another process {at_work}; waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _wait_for(lock)
         except OSError:  # a file system without locks
             pass
         yield another
+
+
+def _wait_for(lock: IO[str]) -> None:
+    """Wait for a lock; KeyboardInterrupt where trainings are to end meanwhile."""
+    while not STOP.wait(0.2):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
