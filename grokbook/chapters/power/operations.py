@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -82,14 +82,14 @@ def at_share(record: xr.Dataset, name: str, share: float) -> xr.Dataset:
     return own.isel(run=np.flatnonzero(away == away.min(initial=np.inf)))
 
 
-def alone(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) how many held-out rows have no trained partner: what ``accuracy_unpartnered`` is an accuracy on."""
+def alone(record: xr.Dataset, which: Literal["mirror", "all"] = "all") -> NDArray[np.float64]:
+    """(run,) how many held-out rows have no trained mirror, or no partner: those of the accuracies that say so."""
     counts = []
     names = (record[name].values for name in ("operation", "p", "group", "train_fraction", "seed"))
     for name, p, group, share, seed in zip(*names, strict=True):
         task = tasks.of(str(name), int(p), str(group), float(share))
         trained = task.in_train(int(seed))
-        near = np.append(trained, False)[task.partners("all")].any(-1)  # a partner -1 is not trained
+        near = np.append(trained, False)[task.partners(which)].any(-1)  # a partner -1 is not trained
         counts.append((~trained & ~near).sum())
     return np.array(counts, float)
 
