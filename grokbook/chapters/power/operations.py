@@ -85,8 +85,9 @@ def at_share(record: xr.Dataset, name: str, share: float) -> xr.Dataset:
 def alone(record: xr.Dataset, which: Literal["mirror", "all"] = "all") -> NDArray[np.float64]:
     """(run,) how many held-out rows have no trained mirror, or no partner: those of the accuracies that say so."""
     counts = []
-    names = (record[name].values for name in ("operation", "p", "group", "train_fraction", "seed"))
-    for name, p, group, share, seed in zip(*names, strict=True):
+    groups = record["group"].values if "group" in record else [""] * record.sizes["run"]  # none has one
+    names = (record[name].values for name in ("operation", "p", "train_fraction", "seed"))
+    for name, p, share, seed, group in zip(*names, groups, strict=True):
         task = tasks.of(str(name), int(p), str(group), float(share))
         trained = task.in_train(int(seed))
         near = np.append(trained, False)[task.partners(which)].any(-1)  # a partner -1 is not trained

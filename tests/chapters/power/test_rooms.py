@@ -180,6 +180,7 @@ def test_rows_without_a_partner_are_those_that_the_accuracy_is_on():
     runs = CHAPTER.experiments["operations"](HOME, names=("x+y", "x.y"), fractions=(0.95,)).runs[::3]
     record = xr.Dataset({key: ("run", values) for key, values in coordinates(runs).items()})
     assert alone(record, "mirror").tolist() == [17, alone(record)[1]]
+    assert alone(record.isel(run=[0]).drop_vars("group")).tolist() == [17]  # as where no operation has a group
     assert alone(record)[1] == runs[1].task.table()[1].size - runs[1].task.train_size  # products have no mirror
 
 
