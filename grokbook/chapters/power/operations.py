@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
-from grokbook.chapters.power import Settings
+from grokbook.chapters.power import Settings, tasks
 from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partner_share
 from grokbook.chapters.power.training import ADAMW, AT_99, GRID, run
 from grokbook.claims import Part, above, at_least, at_most, between
@@ -79,6 +80,49 @@ def at_share(record: xr.Dataset, name: str, share: float) -> xr.Dataset:
     own = select(record, label=name)
     away = np.abs(own.train_fraction.values - share)
     return own.isel(run=np.flatnonzero(away == away.min(initial=np.inf)))
+
+
+def alone(record: xr.Dataset, which: Literal["mirror", "all"] = "all") -> NDArray[np.float64]:
+    """(run,) how many held-out rows have no trained mirror, or no partner: those of the accuracies that say so."""
+    counts = []
+    groups = record["group"].values if "group" in record else [""] * record.sizes["run"]  # none has one
+    names = (record[name].values for name in ("operation", "p", "train_fraction", "seed"))
+    for name, p, share, seed, group in zip(*names, groups, strict=True):
+        task = tasks.of(str(name), int(p), str(group), float(share))
+        trained = task.in_train(int(seed))
+        near = np.append(trained, False)[task.partners(which)].any(-1)  # a partner -1 is not trained
+        counts.append((~trained & ~near).sum())
+    return np.array(counts, float)
+
+
+def table(
+    record: xr.Dataset, names: Sequence[str], curve: str = "test_accuracy", least: int = 100
+) -> tuple[NDArray, NDArray]:
+    """Shares (n,) and median best accuracies (operation, n); nan where few rows have no partner, and it is of those."""
+    shares, rows = np.array([]), []
+    for name in names:
+        shares, values = highest(record, name, curve)
+        if curve == "accuracy_unpartnered":
+            counts = sweep(select(record, label=name), "train_fraction", alone)[1]
+            values = np.where(counts < least, np.nan, values)
+        rows.append(median(values, axis=0))
+    return shares, np.array(rows)
+
+
+def by_y_alone(name: str, p: int, group: str) -> float:
+    """The share of its table that the best guess from y alone answers."""
+    (inputs, labels) = tasks.of(name, p, group, 0.5).table()
+    each = (labels[inputs[:, 1] == y] for y in np.unique(inputs[:, 1]))
+    return float(sum(np.bincount(answers).max() for answers in each) / len(labels))
+
+
+def written(name: str) -> str:
+    """An operation as an axis writes it: x²+xy+y², x·y·x⁻¹."""
+    if name == MIXED:
+        return "x/y or x−y"
+    for plain, sign in (("^-1", "⁻¹"), ("^2", "²"), ("^3", "³"), (".", "·"), ("-", "−")):
+        name = name.replace(plain, sign)
+    return name
 
 
 def plateau(record: xr.Dataset, curve: str, share: float = 0.5) -> NDArray[np.float64]:

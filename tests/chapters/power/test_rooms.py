@@ -8,6 +8,8 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.power import CHAPTER, Settings
+from grokbook.chapters.power.operations import alone, by_y_alone
+from grokbook.chapters.power.optimizers import better
 from grokbook.chapters.power.theory.cosets import coset_partitions
 from grokbook.train.experiment import coordinates
 
@@ -160,3 +162,28 @@ def test_correct_and_wrong_answers_that_the_table_does_not_hold_are_left_out_or_
     ]  # fmt: skip
     with pytest.raises(ValueError, match="leaves at least one row"):
         CHAPTER.experiments["outliers"](CHAPTER.settings(), correct=(0.9,), counts=(3000,))
+
+
+def test_variants_of_one_record_are_compared_over_all_of_it():
+    def late(curve, run, steps):
+        """Decay to the start comes after the last step of full batches."""
+        after = run.label.startswith("6") and "test_accuracy" in curve
+        return np.where(steps > 1_000, 0.5 if after else 0.1, 0.1)
+
+    long, short = made_up("optimizers", late), made_up("full_batches", late)
+    study = CHAPTER.studies["best_by_variant"](long, short.sel(step=slice(0, 1_000)))
+    assert better(study, 6, 2) == pytest.approx(0, abs=1e-3)
+    assert better(study, 6, 2, "whole") == pytest.approx(0.4, abs=1e-3)
+
+
+def test_rows_without_a_partner_are_those_that_the_accuracy_is_on():
+    runs = CHAPTER.experiments["operations"](HOME, names=("x+y", "x.y"), fractions=(0.95,)).runs[::3]
+    record = xr.Dataset({key: ("run", values) for key, values in coordinates(runs).items()})
+    assert alone(record, "mirror").tolist() == [17, alone(record)[1]]
+    assert alone(record.isel(run=[0]).drop_vars("group")).tolist() == [17]  # as where no operation has a group
+    assert alone(record)[1] == runs[1].task.table()[1].size - runs[1].task.train_size  # products have no mirror
+
+
+def test_a_guess_from_y_alone_knows_how_often_a_product_is_an_involution():
+    assert by_y_alone("x.y.x", 97, "S5") == pytest.approx(26 / 120)  # x.y.x = y^-1 where (x.y)^2 is the identity
+    assert by_y_alone("x.y", 97, "S5") == pytest.approx(1 / 120)
