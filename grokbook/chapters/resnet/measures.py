@@ -49,11 +49,22 @@ def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArr
         "accuracy_unseen": _mean(error == 0, test & ~seen),
     }
     for name, (one, other) in (("swap_alike", (2, 3)), ("swap_odd", (0, 1))):
-        swapped = places.copy()
-        swapped[:, [one, other]] = places[:, [other, one]]
-        there = swapped @ n ** np.arange(4)[::-1]
-        found[name] = _mean(given[:, there] == given, test & (places[:, one] != places[:, other]))
+        found[name] = _mean(given[:, exchanged(task, one, other)] == given, test & (places[:, one] != places[:, other]))
     return found
+
+
+def exchanged(task: ShapeSum, one: int, other: int) -> NDArray[np.int64]:
+    """(n**4,) the number of the picture that each becomes when the symbols of two cells change places."""
+    places = task.table()[0]
+    places[:, [one, other]] = places[:, [other, one]]
+    return places @ len(task.symbols) ** np.arange(4)[::-1]
+
+
+def agreement(one: NDArray, two: NDArray) -> tuple[float, float]:
+    """How often two errors, (picture,) each, are the same, and would be if they were drawn independently."""
+    values = np.union1d(one, two)
+    shares = [(errors[:, None] == values).mean(0) for errors in (one, two)]
+    return float((one == two).mean()), float(shares[0] @ shares[1])
 
 
 def _mean(values: NDArray, where: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapters.resnet.tasks import steps_per_epoch
-from grokbook.curves import first
+from grokbook.curves import first, median
 
 Array = NDArray[np.float64]
 
@@ -53,6 +53,18 @@ def during(record: xr.Dataset, curve: str, begin: Array, end: Array, quantile: f
     for run in np.flatnonzero(inside.any(1)):
         found[run] = np.quantile(record[curve].values[run, inside[run]], quantile)
     return found
+
+
+def calm(record: xr.Dataset, curve: str, span: float = 50) -> Array:
+    """(run, step) the running median of a curve over ``span`` epochs, in the first ``span`` over as many as passed."""
+    at, values = epochs(record), record[curve].values
+    return np.stack([median(values[:, np.abs(at - t) <= min(span, t) / 2], axis=1) for t in at], -1)
+
+
+def broken(record: xr.Dataset) -> Array:
+    """(run,) how often, of the times looked at once the training set was fitted, it is not; nan if it never was."""
+    later = record.train_accuracy.where(record.step >= _by_run(record, t_fit(record)))
+    return ((later < FIT).sum("step") / later.notnull().sum("step")).values
 
 
 def plateau(record: xr.Dataset, curve: str = "test_accuracy", quantile: float = 0.5) -> Array:

@@ -95,6 +95,70 @@ def test_times_are_epochs_of_short_last_batches() -> None:
     assert reading.epochs(record)[-1] == 3000
 
 
+def test_running_medians_see_what_lasts_and_no_single_spike() -> None:
+    record = course("plateau only")
+    record.test_accuracy.values[:, [5, 150, 200]] = 1
+    found = reading.calm(record, "test_accuracy")
+    assert found.shape == (3, 301) and found[0, 0] == record.test_accuracy.values[0, 0]
+    np.testing.assert_allclose(found[:, 50:], 0.3, atol=1e-3)
+
+
+def test_how_often_training_is_broken_counts_from_the_fit_on() -> None:
+    record = course("plateau only")
+    assert reading.broken(record).tolist() == [0, 0, 0]
+    record.train_accuracy.values[1, 12 + 17 : 12 + 17 + 29] = 0.5  # of the 289 moments from epoch 120 on
+    assert reading.broken(record) == pytest.approx([0, 29 / 289, 0])
+    assert np.isnan(reading.broken(course("never fitted"))).all()
+
+
+def given(*errors: np.ndarray, symbols: int = 6) -> tuple[xr.Dataset, Settings]:
+    """A record of answers, each run's (snapshot, n**4) errors added to the sums."""
+    settings = Settings(**{**CHAPTER.quick, "symbols": symbols})
+    labels = tasks.ShapeSum(tasks.dictionary(symbols), settings.train_size).table()[1]
+    about = {"seed": ("run", np.arange(len(errors))), "train_size": ("run", [settings.train_size] * len(errors))}
+    return xr.Dataset({"answers": (("run", "snapshot", "picture"), labels + np.stack(errors))}, about), settings
+
+
+def test_whose_error_it_is_by_what_shares_it() -> None:
+    rng, n = np.random.default_rng(0), 6
+    places = np.stack(np.unravel_index(np.arange(n**4), (n,) * 4), -1)
+    trained = [tasks.ShapeSum(tasks.dictionary(n), Settings(**CHAPTER.quick | {"symbols": n}).train_size).in_train(k)
+               for k in range(2)]  # fmt: skip
+    own = rng.integers(0, 3, n**4)  # of the picture
+    worth = (places == 4).sum(1)  # of a symbol that is mistaken wherever it stands
+    noise = rng.integers(0, 3, (2, 2, n**4))  # of a network at a moment
+
+    def shares(*errors: np.ndarray) -> dict[str, tuple[float, float]]:
+        record, settings = given(*(np.where(known, 0, one) for one, known in zip(errors, trained, strict=True)))
+        found = network.same_errors(record, settings)
+        rows = zip(found.kind.values, found.same.values, found.chance.values, strict=True)
+        return {str(kind): (same, chance) for kind, same, chance in rows}
+
+    picture = shares(*[np.stack([own, own])] * 2)
+    assert picture["another network"] == pytest.approx((1, 1 / 3), abs=0.02)
+    assert picture["an earlier moment"][0] == 1
+    symbol = shares(*[np.stack([worth, worth])] * 2)
+    assert (
+        symbol["another network"][0] == 1 and symbol["lower two exchanged"][0] > 0.8 > symbol["upper two exchanged"][1]
+    )
+    nobody = shares(*noise)
+    for kind, (same, chance) in nobody.items():
+        assert same == pytest.approx(chance, abs=0.08), kind
+    network_only = shares(*(one[[0, 0]] for one in noise))
+    assert network_only["another network"][0] < 0.4 and network_only["an earlier moment"][0] == 1
+
+
+def test_a_network_is_looked_at_where_it_is_fitted_last() -> None:
+    none, all_ = np.zeros(6**4, int), np.ones(6**4, int)
+    record, settings = given(np.stack([none, none + 0, all_]))
+    task = tasks.ShapeSum(tasks.dictionary(6), settings.train_size)
+    ((test, errors),) = network.settled(record, task)
+    assert test.sum() == 6**4 - settings.train_size and errors.shape == (3, 6**4)
+    assert (errors[0] == 1).all() and (errors[1:] == 0).all()  # fitted ones last
+    alone = network.same_errors(given(none[None])[0], settings)
+    assert sorted(set(alone.kind.values)) == ["lower two exchanged", "upper two exchanged"]
+
+
 def test_every_recipe_can_be_made_at_full_size_smaller_and_quick() -> None:
     for recipe in CHAPTER.experiments.values():
         full, quick = recipe(Settings()), recipe(Settings(**CHAPTER.quick), **recipe.quick)
