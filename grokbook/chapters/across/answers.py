@@ -84,6 +84,17 @@ def half_way(record: xr.Dataset, values: Array, times: Times, *, since: Array | 
     return np.where(gone.any(1) & (way != 0), record.step.values[gone.argmax(1)].astype(float), np.inf)
 
 
+def cut(record: xr.Dataset, share: float) -> xr.Dataset:
+    """A record as if training had been stopped at a share of its steps."""
+    return record.isel(step=np.flatnonzero(record.step.values <= share * record.step.values[-1]))
+
+
+def half(record: xr.Dataset, name: str) -> float:
+    """The step at which a measure is half of its way, over the steps to generalise; median over networks that do."""
+    times = Times(record)
+    return float(median((half_way(record, curve(record, name), times) / times.done)[times.grok]))
+
+
 def correlation(x: Array, y: Array) -> list[float]:
     """Spearman's, with the 5th and 95th percentile of a bootstrap over runs."""
     known = np.isfinite(x)
