@@ -21,7 +21,7 @@ def made(measure, *, seed=0):
     curves = {
         "train_accuracy": np.broadcast_to(STEPS >= 100, (RUNS, len(STEPS))).astype(float),
         "test_accuracy": (done <= STEPS).astype(float),
-        "train_loss": np.full((RUNS, len(STEPS)), 0.01),
+        "train_loss": np.random.default_rng(100 + seed).uniform(0.01, 0.02, (RUNS, len(STEPS))),
         "test_loss": np.where(done <= STEPS, 0.01, 5.0),
     }
     others = {one.log: draw.normal(0.5, 0.01, (RUNS, len(STEPS))) for one in watched.WATCHED.values()}
@@ -76,9 +76,53 @@ def of_noise(seed):
 def test_noise_reproduces_no_claim_of_a_paper_and_no_measure_of_it_is_reliable(seed):
     studies = [of_noise(seed + k) for k in range(5)]
     records = dict(zip(answers.ALL, studies, strict=True))
-    for id in ("own-rqi", "own-ipr", "own-med", "ahead", "norm-knows", "sharp", "med-beyond"):
+    for id in ("own-rqi", "own-ipr", "own-med", "ahead", "foretells", "norm-knows", "sharp", "med-beyond"):
         assert CHAPTER.claims[id].judge(records).outcome != "reproduced", id
     assert answers.reliable(*studies) == 0
+
+
+def waiting(measure, *, alike=False, seed=0):
+    """Six settings of four networks that generalise later and later, or never; the IPR is a function of the times."""
+    draw = np.random.default_rng(seed)
+    setting = np.repeat(np.arange(6), 4)
+    record = made(lambda done, draw: draw.normal(0.5, 0.01, (RUNS, len(STEPS))), seed=seed)
+    done = np.where(setting < 4, 300 + 100 * setting + 10 * np.tile(np.arange(4), 6), np.inf)
+    level = draw.normal(size=6)[setting] if alike else draw.normal(size=RUNS)
+    record["test_accuracy"] = ("run", "step"), (done[:, None] <= STEPS).astype(float)
+    values = np.exp(measure(np.minimum(done, 2000), level))[:, None]
+    record[watched.WATCHED["IPR"].log] = ("run", "step"), np.broadcast_to(values, (RUNS, len(STEPS)))
+    return record.assign_coords(label=("run", setting.astype(str)))
+
+
+def shuffled(record):
+    """What luck gains on a record, as a study holds it."""
+    gains = [answers.chance(record, settings=settings) for settings in (True, False)]
+    return xr.Dataset({"chance": (("shuffled", "draw"), gains)}, {"shuffled": ["settings", "networks"]})
+
+
+def test_shuffled_times_seldom_give_the_gain_of_a_measure_that_knows_them():
+    found = answers.answers(waiting(lambda done, level: -done / 1000))
+    assert answers.best_gain(found) == pytest.approx(float(found.chance[0, 0])) == float(found.chance[1, 0])
+    assert answers.luck(found) < 0.02 and answers.luck(found, shuffled="networks") < 0.002
+    assert answers.luck(found, 0.0) > answers.luck(found, 0.2) > answers.luck(found, 0.6)
+
+
+def test_the_gain_of_noise_is_as_likely_large_as_small():
+    chances = [answers.luck(shuffled(waiting(lambda done, level: level, seed=seed))) for seed in range(12)]
+    assert 0.3 < np.mean(chances) < 0.7 and np.mean(np.array(chances) <= 0.05) < 0.3
+
+
+def test_what_only_the_seeds_of_a_setting_share_is_luck_among_settings_and_not_among_networks():
+    found = [shuffled(waiting(lambda done, level: level, alike=True, seed=seed)) for seed in range(12)]
+    settings, networks = (
+        np.array([answers.luck(one, shuffled=by) for one in found]) for by in found[0].shuffled.values
+    )
+    assert np.median(networks) < np.median(settings) and np.mean(settings) > 0.25
+
+
+def test_three_of_five_coins_or_more_fall_alike_in_half_of_all_throws():
+    assert answers.in_several([0.5] * 5, 3) == pytest.approx(0.5)
+    assert answers.in_several([0.1, 0.2], 1) == pytest.approx(1 - 0.9 * 0.8)
 
 
 def test_a_random_table_has_the_answers_of_its_task_in_another_order():
