@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings
 from grokbook.chapters.gu.arms import factor
-from grokbook.chapters.gu.reading import MED, best, even, floor, reached, settled
+from grokbook.chapters.gu.reading import MED, best, even, floor, reached, settled, told
 from grokbook.chapters.gu.training import TRACKED, condition, every, scaled
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
 from grokbook.curves import last, median
@@ -128,7 +128,7 @@ def _wider(id: str, name: str, figure: str, share: float, paper: str) -> None:
     section.claim(id, figure, "A wider network groks much sooner.",
         Part("median t_0.9, narrow − wide, of the length of the runs", gain, above(share), percent),
         Part("t_0.9, narrow / wide, lower end of the 90 % interval over seeds", lambda r: factor(*arms(r)).low,
-             above(1), times),
+             above(1), told("infinite, as narrow networks do not get there", times)),
         on=name,
         paper=paper,
     )  # fmt: skip

@@ -66,12 +66,14 @@ def column(
 
 
 def _few_powers(ax: Axes) -> None:
-    """A logarithmic vertical axis with four ticks at most, whether it spans a tenth of a decade or ten."""
+    """A logarithmic vertical axis with two to four ticks, whether it spans a tenth of a decade or ten."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
-    powers = 10.0 ** np.arange(-30, 10)
-    ticks = powers if high > 100 * low else np.sort(np.r_[powers, 3 * powers])
-    ticks = ticks[(ticks > low) & (ticks < high)]
+    for subs in ((1,), (1, 3), (1, 2, 5), range(1, 10), np.arange(1, 10, 0.1)):
+        ticks = np.sort(np.outer(10.0 ** np.arange(-30, 10), subs).ravel())
+        ticks = ticks[(ticks > low) & (ticks < high)]
+        if len(ticks) > 1 + (len(subs) == 1):
+            break
     ticks = ticks[:: -(-len(ticks) // 4)] if len(ticks) else np.array([np.sqrt(low * high)])
     ax.set_yticks(ticks, [f"{one:.2g}" if one > 0.02 else f"$10^{{{np.log10(one):.0f}}}$" for one in ticks])
     ax.minorticks_off()

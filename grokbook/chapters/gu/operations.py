@@ -70,6 +70,12 @@ def beyond(record: xr.Dataset) -> Array:
     return np.where((1 - share) * pairs >= 10, (reading.settled(record, "test_accuracy") - share) / (1 - share), np.nan)
 
 
+def levels(record: xr.Dataset) -> list[float]:
+    """Test accuracy of knowing all symmetries of a function and, where the mirror is one of them, of that one alone."""
+    known = (None, ("mirror",))[: 1 + ("mirror" in reading.KEPT[str(record.f.values[0])])]
+    return [float(median(reading.symmetry_share(record, names))) for names in known]
+
+
 def past_mirrors(record: xr.Dataset) -> Array:
     """(run,) by how much the best accuracy exceeds the share of test pairs whose mirror was trained."""
     return reading.best(record) - reading.symmetry_share(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import xarray as xr
@@ -26,6 +26,11 @@ CONTROLS = {  # what knows nothing of the order of residues -> its name on the p
     "embedding_norm": "embedding norm R",
     "total_norm": "norm of all weights W",
 }
+
+
+def told(never: str, show: Callable[[float], str]) -> Callable[[float], str]:
+    """How to show a number whose infinity means something else than a time that never came: in these words."""
+    return lambda value: never if np.isinf(value) else show(value)
 
 
 def t_fit(record: xr.Dataset) -> Array:

@@ -128,7 +128,9 @@ def bibtex(root: Path = ROOT) -> Html:
     }
     fields |= {name: about[name] for name in ("url",) if name in about}  # where it is published
     lines = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items())
-    return Html(f'<div class="highlight"><pre>@software{{grokbook,\n{lines}}}</pre></div>')
+    return Html(
+        f'<div class="highlight"><pre style="white-space: pre-wrap">@software{{grokbook,\n{lines}}}</pre></div>'
+    )
 
 
 def gallery(card: Card) -> Html:
