@@ -66,10 +66,10 @@ class Finding:
 
     @property
     def telling(self) -> float:
-        """The value for one line: where each seed must meet the bound and some do not, the farthest of those."""
-        missed = [x for x in self.seeds[~np.isnan(self.seeds)] if not self.part.bound.holds(float(x))]
-        away = np.nan_to_num(np.abs(np.array(missed) - self.value), nan=0.0)
-        return float(missed[int(away.argmax())]) if self.part.every and missed else self.value
+        """The value for one line: where each seed must meet the bound and some do not, the farthest from it."""
+        bound, known = self.part.bound, self.seeds[~np.isnan(self.seeds)].tolist()
+        missed = [x for x in known if not bound.holds(x)] if self.part.every and bound.thresholds else []
+        return max(missed, key=lambda x: min(abs(x - one) for one in bound.thresholds), default=self.value)
 
     @property
     def ours(self) -> str:

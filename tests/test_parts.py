@@ -99,4 +99,6 @@ def test_a_line_tells_the_worst_where_every_run_must_meet_the_bound():
     each = Part("accuracy", lambda curves: curves.accuracy.values, at_least(0.9), percent, every=True)
     assert Claim("a", "Fig. 1", "All learn.", (each,)).judge(runs).line == "accuracy: 50 %"
     assert claim(at_least(0.9)).judge(runs).line == "accuracy: 89 %"
+    late = Part("time", lambda curves: 100 * curves.accuracy.values, at_most(20), every=True)
+    assert Claim("a", "Fig. 1", "All are quick.", (late,)).judge(runs).line == "time: 99"
     assert dataclasses.replace(claim(at_least(0.9)).judge(runs), told="by the first").line == "by the first"
