@@ -344,10 +344,6 @@ def main(argv: list[str] | None = None) -> int:
             raise
         what = f"cannot read or write {error.filename}" if error.filename else "the system refuses"
         say(f"{what}: {error.strerror}")
-    except (MemoryError, RuntimeError) as error:  # PyTorch's is of the second kind
-        if isinstance(error, RuntimeError) and "can't allocate memory" not in str(error):
-            raise
-        say(f"there is not enough memory for this ({error or 'nothing is left'})".splitlines()[0])
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("grokbook"):
             raise
@@ -355,6 +351,10 @@ def main(argv: list[str] | None = None) -> int:
         say(f"this command needs {error.name}; install it with: pip install -e '.[{extra}]'")
     except (build.BuildError, TrainingFailed, records.DamagedRecord) as error:
         print(f"grokbook: {error}" if "\n" not in str(error) else error, file=sys.stderr)
+    except (MemoryError, RuntimeError) as error:  # PyTorch's is of the second kind
+        if isinstance(error, RuntimeError) and "can't allocate memory" not in str(error):
+            raise
+        say(f"there is not enough memory for this ({str(error) or 'nothing is left'})".splitlines()[0])
     else:
         return 0
     return 1
