@@ -74,11 +74,11 @@ RC: Any = {
     "image.interpolation": "none",  # the cells as they are; an SVG then holds one pixel for each
 }
 
-# A machine may have another edition of this font, whose letters have other numbers: the SVG files would tell.
-_OWN = Path(matplotlib.get_data_path())
-fontManager.ttflist = [
-    face for face in fontManager.ttflist if face.name != RC["font.family"] or Path(face.fname).is_relative_to(_OWN)
-]
+# A machine may have another edition of this font, whose letters have other numbers: the SVG files would tell. And its
+# list of fonts may be of a time when matplotlib was not whole.
+fontManager.ttflist = [face for face in fontManager.ttflist if face.name != RC["font.family"]]
+for _file in sorted(Path(matplotlib.get_data_path(), "fonts", "ttf").glob("DejaVuSans*.ttf")):
+    fontManager.addfont(_file)
 
 
 def use() -> None:
