@@ -55,7 +55,7 @@ def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArr
 
 def exchanged(task: ShapeSum, one: int, other: int) -> NDArray[np.int64]:
     """(n**4,) the number of the picture that each becomes when the symbols of two cells change places."""
-    places = task.table()[0]
+    places = task.table()[0].copy()
     places[:, [one, other]] = places[:, [other, one]]
     return places @ len(task.symbols) ** np.arange(4)[::-1]
 

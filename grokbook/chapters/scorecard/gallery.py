@@ -83,11 +83,8 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
     )
     lines = [f"As it is drawn: {files(name, id)}"]
     for record in (record for record in card.records if record["name"] in said["records"]):
-        data = (
-            f" ({link})"
-            if (link := stored(name, record["name"], "full") or stored(name, record["name"], "reduced"))
-            else ""
-        )
+        link = stored(name, record["name"], "full") or stored(name, record["name"], "reduced")
+        data = f" ({link})" if link else ""
         seeds = f"{record['seeds']} seed{'s' if record['seeds'] != 1 else ''}"
         lines.append(
             f"{escape(record['name'])}{data}: {record['size']}, {len(record['networks'])} networks, {seeds}, "
