@@ -481,6 +481,22 @@ def test_runs_of_other_records_are_taken_over_and_only_the_others_trained(monkey
     assert seeds == [0, 1, 2, 3]
 
 
+def test_a_stopped_training_keeps_its_stacks_whatever_other_records_hold_meanwhile(monkeypatch, tmp_path):
+    lefts = []
+
+    def stopped(experiment, left, *how):
+        lefts.append(left)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(runner, "_stacks", stopped)
+            runner.train(tiny(), out=tmp_path)
+        runner.train(tiny(seeds=1))
+    assert lefts == [[0, 1, 2]] * 2, "for lack of the first its stack would be another, and begin anew"
+    assert runner.train(tiny(), out=tmp_path).attrs["taken"] == 0 and not (tmp_path / ".parts").exists()
+
+
 def test_what_waits_for_space_or_for_another_process_can_be_told_to_end(monkeypatch, tmp_path):
     def full():
         raise OSError(errno.ENOSPC, "No space left on device", "x")

@@ -225,12 +225,17 @@ def train(
     with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
         if another_did and _is_there(experiment, path):
             return records.load(path)
-        held = {} if anew else records.held(experiment, out)
+        held, begun = {} if anew else records.held(experiment, out), folder / f"left-{experiment.hash}.json"
+        with contextlib.suppress(OSError, ValueError):  # what a stopped training had left to do: its stacks are of these
+            own = json.loads(begun.read_text())
+            held = {i: one for i, one in held.items() if i not in own}
         if held:
             say(f"{experiment.name}: {len(held)} of its {len(experiment.runs)} runs are in other records")
         parts, places, shards = list(held.values()), [[i] for i in held], list[Experiment]()
         if left := [i for i in range(len(experiment.runs)) if i not in held]:
             folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):  # on a full disk
+                begun.write_text(json.dumps(left))
             trained = _stacks(experiment, left, folder, device, workers, block, executor, scheduler)
             shards = [experiment.select(place) for place in trained]
             parts += [records.find(shard, part_of(shard, folder)) for shard in shards]
@@ -240,6 +245,7 @@ def train(
         for shard in shards:
             for leftover in folder.glob(f"part-{shard.hash}*"):
                 leftover.unlink()
+        begun.unlink(missing_ok=True)
     if out:
         with contextlib.suppress(OSError):  # not empty: another training is under way there
             os.removedirs(folder)
