@@ -227,6 +227,16 @@ def test_merged_shards_are_the_whole(record):
         np.testing.assert_allclose(merged[name], record[name], rtol=1e-5, atol=1e-7, err_msg=str(name))
 
 
+def test_what_is_kept_of_networks_of_two_sizes_is_padded_to_the_larger():
+    wide = dataclasses.replace(RUNS[1], model=TwoLayerMLP(7, 12))
+    mixed = dataclasses.replace(TINY, runs=(RUNS[0], wide))
+    parts = [engine.train(mixed.select([i])) for i in (1, 0)]
+    merged = records.merge(mixed, parts, [[1], [0]])
+    np.testing.assert_array_equal(merged.W_in[1], parts[0].W_in[0])
+    np.testing.assert_array_equal(merged.W_in[0, :, :8], parts[1].W_in[0])
+    assert merged.W_in.shape == (2, 2, 12, 14) and np.isnan(merged.W_in[0, :, 8:]).all()
+
+
 def test_merged_shards_of_different_lengths_are_padded_with_missing_values():
     longer = dataclasses.replace(RUNS[1], steps=9)
     mixed = dataclasses.replace(TINY, runs=(RUNS[0], longer))

@@ -103,10 +103,17 @@ def assemble(
 
 
 def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[Sequence[int]]) -> xr.Dataset:
-    """One record from the records of an experiment's shards; ``places`` are their runs' positions in it."""
-    data = xr.concat(
-        [bare(part) for part in parts], "run", join="outer", data_vars="all", coords="minimal", compat="override"
-    )
+    """One record from the records of an experiment's shards; ``places`` are their runs' positions in it.
+
+    What was kept of smaller networks is filled up to the size of the largest, with nan.
+    """
+    own = [bare(part) for part in parts]
+    for dim in {dim for part in own for dim in part.sizes} - {"run", "step"}:
+        most = max(part.sizes.get(dim, 0) for part in own)
+        own = [
+            part.pad({dim: (0, most - part.sizes[dim])}) if 0 < part.sizes.get(dim, 0) < most else part for part in own
+        ]
+    data = xr.concat(own, "run", join="outer", data_vars="all", coords="minimal", compat="override")
     data = data.sortby("step").isel(run=np.argsort(np.concatenate(places)))
     provenance: dict[str, Any] = {
         key: ", ".join(sorted({one for part in parts for one in place_of(part)[key].split(", ")})) for key in PLACE

@@ -226,7 +226,7 @@ def train(
         if another_did and _is_there(experiment, path):
             return records.load(path)
         held, begun = {} if anew else records.held(experiment, out), folder / f"left-{experiment.hash}.json"
-        with contextlib.suppress(OSError, ValueError):  # what a stopped training had left to do: its stacks are of these
+        with contextlib.suppress(OSError, ValueError):  # what a stopped training had left: its stacks are of it
             own = json.loads(begun.read_text())
             held = {i: one for i, one in held.items() if i not in own}
         if held:

@@ -126,13 +126,11 @@ def _gain(size: Mapping[str, Array]) -> Array:
     return np.nanmax(others, axis=0, initial=0.0) - np.max([size[name] for name in BASELINES], axis=0)
 
 
-def chance(record: xr.Dataset, *, settings: bool) -> Array:
+def chance(record: xr.Dataset) -> Array:
     """(1 + SHUFFLES,) what the best measure gains: first as it is, then with the times to come dealt anew.
 
-    Args:
-        settings: whether the times of a setting stay together and go to another one, to any of its seeds; else each
-            network gets one of its own, as if seeds of a setting were independent. One setting with fewer networks than
-            the others shifts the times by as many. A measure that is not known of all networks that wait is left out.
+    The times of a setting stay together and go to another one, to any of its seeds. One setting with fewer networks
+    than the others shifts the times by as many. A measure that is not known of all networks that wait is left out.
     """
     times = Times(record)
     waiting = np.flatnonzero(times.done > 2 * times.fitted)
@@ -149,7 +147,7 @@ def chance(record: xr.Dataset, *, settings: bool) -> Array:
 
     draw = np.random.default_rng(0)
     places = np.tile(np.arange(setting.max() + 1), (SHUFFLES, 1))
-    drawn = draw.permuted(places, axis=1)[:, setting] * settings + draw.random((SHUFFLES, len(waiting)))
+    drawn = draw.permuted(places, axis=1)[:, setting] + draw.random((SHUFFLES, len(waiting)))
     dealt = scaled(np.minimum(times.done, 1e12))[np.vstack([np.arange(len(waiting)), drawn.argsort(1)])]
     return _gain({name: np.abs(dealt @ scaled(at(record, curve(record, name), 2 * times.fitted))) for name in CURVES})
 
@@ -165,7 +163,7 @@ def answers(record: xr.Dataset) -> xr.Dataset:
     with the time to generalise, over networks that have not by then; ``rank`` among those of them that will, ``which``
     (measure,) how surely a threshold tells these from the others. ``knows`` (measure,): the same for networks that have
     generalised, at their end, and those that have not, at their end or when they learnt their training set.
-    ``chance`` (shuffled, draw): what luck gains, with the times of settings or of networks shuffled (see ``chance``).
+    ``chance`` (draw,): what luck gains (see ``chance``).
     ``groks`` and ``never`` are how many of each there are, ``waiting`` how many of the first are still to come.
     """
     times = Times(record)
@@ -193,11 +191,10 @@ def answers(record: xr.Dataset) -> xr.Dataset:
         end, fit = last(record, values), at(record, values, times.fitted)
         found["knows"].append(separation(np.concatenate([fit, end[times.never]]), end[times.grok]))
     arrays = {key: np.array(rows, float) for key, rows in found.items()}
-    gains = [chance(record, settings=settings) for settings in (True, False)]
     return xr.Dataset(
         {key: (("measure", "value")[: rows.ndim], rows) for key, rows in arrays.items()}
-        | {"chance": (("shuffled", "draw"), gains)},
-        {"measure": list(CURVES), "value": ["best", "low", "high"], "shuffled": ["settings", "networks"]},
+        | {"chance": ("draw", chance(record))},
+        {"measure": list(CURVES), "value": ["best", "low", "high"]},
         {key: int(some.sum()) for key, some in counts.items()},
     )
 
@@ -267,20 +264,12 @@ def best_gain(study: xr.Dataset, key: str = "later") -> float:
     return float(_gain({name: np.abs(of(study, key, name)) for name in CURVES}))
 
 
-def luck(study: xr.Dataset, least: float | None = None, *, shuffled: str = "settings") -> float:
+def luck(study: xr.Dataset, least: float | None = None) -> float:
     """How often shuffled times give the best measure such a gain: the one it has, itself counted, or ``least``."""
-    gains = study.chance.sel(shuffled=shuffled).values
+    gains = study.chance.values
     if np.isnan(gains[0]):
         return float("nan")
     return float((gains >= gains[0] - 1e-9).mean() if least is None else (gains[1:] >= least).mean())
-
-
-def in_several(chances: Sequence[float], least: int) -> float:
-    """The chance that at least so many independent events happen, from that of each."""
-    counts = np.ones(1)  # (number of them,) the chance of each
-    for p in chances:
-        counts = np.convolve(counts, [1 - p, p])
-    return float(counts[least:].sum())
 
 
 def own(id: str, family: str, name: str, paper: str, said: str) -> None:
