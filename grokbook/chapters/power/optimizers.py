@@ -104,73 +104,52 @@ def others(study: xr.Dataset) -> float:
     return float(np.median([need(study, number) for number in (1, 2, 3, 4, 7, 8, 9)]))
 
 
-def _inequality(
-    id: str, statement: str, *parts: tuple[Any, ...], paper: str = "", earlier: Sequence[tuple[Any, ...]] = ()
-) -> None:
-    now, before = ([Part(*part) for part in some] for some in (parts, earlier))
-    section.claim(id, "Fig. 2, left", statement, *now, on="best_by_variant", paper=paper, earlier=before)
+def ahead(label: str, one: int, other: int, of: str = "best") -> Part:
+    """That one variant of the paper's list is better than another (see ``better``)."""
+    return Part(label, partial(better, one=one, other=other, of=of), above(0.02))
 
 
-def _over(one: int, other: int, label: str, shared: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """That one variant is better than another of its record: over the whole record, and as first registered."""
-    measure = partial(better, one=one, other=other)
-    return (label, partial(measure, of="whole"), above(0.02)), (shared, measure, above(0.02))
-
-
-_inequality(
-    "fig2l-decay",
+_claim = partial(section.claim, on="best_by_variant")
+_claim(
+    "fig2l-decay", "Fig. 2, left",
     "Weight decay more than halves the share of the table that is needed, compared with most other variants.",
-    ("F(decay 1) / median F without decay", lambda d: need(d, 5) / others(d), below(0.5)),
+    Part("F(decay 1) / median F without decay", lambda d: need(d, 5) / others(d), below(0.5)),
     paper="more than a factor of 2",
-)
+)  # fmt: skip
 START = (
-    ("F(towards 0) - F(towards the start)", lambda d: need(d, 5) - need(d, 6), below(0)),
-    ("F(towards the start) / median F without decay", lambda d: need(d, 6) / others(d), at_most(1)),
+    Part("F(towards 0) - F(towards the start)", lambda d: need(d, 5) - need(d, 6), below(0)),
+    Part("F(towards the start) / median F without decay", lambda d: need(d, 6) / others(d), at_most(1)),
 )
-STIRS = _over(
-    6,
-    2,
-    "best accuracy in all updates less that of Adam, mean over shares",
-    "best accuracy less that of Adam, mean over shares",
-)
-_inequality(
-    "fig2l-start",
-    "Decay towards the initial weights helps too, but less.",
-    *START,
-    STIRS[0],
-    earlier=(*START, STIRS[1]),
-)
-
+_claim(
+    "fig2l-start", "Fig. 2, left", "Decay towards the initial weights helps too, but less.",
+    *START, ahead("best accuracy in all updates less that of Adam, mean over shares", 6, 2, "whole"),
+    earlier=(*START, ahead("best accuracy less that of Adam, mean over shares", 6, 2)),
+)  # fmt: skip
 NOISE = (
-    ("best accuracy, minibatches less full batch", partial(better, one=2, other=1), above(0.02)),
-    ("noisy updates less full batch", partial(better, one=3, other=1), above(0.02)),
+    ahead("best accuracy, minibatches less full batch", 2, 1),
+    ahead("noisy updates less full batch", 3, 1),
 )
-WEIGHTS = _over(9, 2, "noisy weights less Adam, in all updates", "noisy weights less Adam")
-_inequality(
-    "fig2l-noise",
-    "Noise helps: minibatches, noisy updates and noisy weights.",
-    *NOISE,
-    WEIGHTS[0],
-    earlier=(*NOISE, WEIGHTS[1]),
-)
-
-SLOWER = _over(2, 7, "best accuracy in all updates, rate .001 less .0003", "best accuracy, rate .001 less .0003")
-FASTER = _over(2, 8, "rate .001 less .003, in all updates", "rate .001 less .003")
-_inequality(
-    "fig2l-rate",
-    "The learning rate has to be right within an order of magnitude.",
-    SLOWER[0],
-    FASTER[0],
-    earlier=(SLOWER[1], FASTER[1]),
-)
-_inequality(
-    "fig2l-full",
+_claim(
+    "fig2l-noise", "Fig. 2, left", "Noise helps: minibatches, noisy updates and noisy weights.",
+    *NOISE, ahead("noisy weights less Adam, in all updates", 9, 2, "whole"),
+    earlier=(*NOISE, ahead("noisy weights less Adam", 9, 2)),
+)  # fmt: skip
+_claim(
+    "fig2l-rate", "Fig. 2, left", "The learning rate has to be right within an order of magnitude.",
+    ahead("best accuracy in all updates, rate .001 less .0003", 2, 7, "whole"),
+    ahead("rate .001 less .003, in all updates", 2, 8, "whole"),
+    earlier=(
+        ahead("best accuracy, rate .001 less .0003", 2, 7),
+        ahead("rate .001 less .003", 2, 8),
+    ),
+)  # fmt: skip
+_claim(
+    "fig2l-full", "Fig. 2, left",
     "Even full batches without noise or decay generalise a little from most of the table.",
-    ("best accuracy of variant 1 at the largest share", lambda d: float(d.best[0, -1]), at_least(0.5), percent),
-)
-_inequality(
-    "fig2l-train",
-    "All variants learn their training set, after some 1,000 to 10,000 updates.",
-    ("latest t_train of each variant", lambda d: d.t_train.values, between(3e2, 2e4), number, True),
+    Part("best accuracy of variant 1 at the largest share", lambda d: float(d.best[0, -1]), at_least(0.5), percent),
+)  # fmt: skip
+_claim(
+    "fig2l-train", "Fig. 2, left", "All variants learn their training set, after some 1,000 to 10,000 updates.",
+    Part("latest t_train of each variant", lambda d: d.t_train.values, between(3e2, 2e4), number, True),
     paper="1,000 to 10,000",
-)
+)  # fmt: skip
