@@ -311,16 +311,16 @@ def generalising(record: xr.Dataset, label: str, values: Array) -> tuple[Array, 
     return at, np.array([good(record)[own & (values == one)].mean() for one in at])
 
 
-def _small(sizes: Array, most: float = 5) -> float:
-    """The largest batch of at most so many, or else the smallest."""
-    return float(sizes[sizes <= most].max(initial=sizes.min()))
+def _small(sizes: Array) -> float:
+    """The largest batch of at most five, or else the smallest."""
+    return float(sizes[sizes <= 5].max(initial=sizes.min()))
 
 
-def slower(record: xr.Dataset, most: float = 5) -> float:
+def slower(record: xr.Dataset) -> float:
     """Of the regression, median t_train at such a batch over that at the full one, at rates up to 3.2e-4."""
     sizes, t = batch_sizes(record), record.reached_train_accuracy.fillna(np.inf).values
     own = (record.label.values == "regression") & (record.lr.values <= 3.3e-4)
-    slow, fast = (float(median(t[own & (sizes == size)])) for size in (_small(sizes, most), sizes.max()))
+    slow, fast = (float(median(t[own & (sizes == size)])) for size in (_small(sizes), sizes.max()))
     return slow / fast if np.isfinite(fast) else np.nan
 
 

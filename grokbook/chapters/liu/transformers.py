@@ -62,7 +62,7 @@ def components(
     s: Settings, *, network: Network = (256, 2, 128), embedding: Rate = 1e-3, rate: Rate = 2e-4, decay: Decay = 1.0
 ) -> Experiment:
     """Fig. 22: how few components of the embeddings would have done, asked of all weights at some steps."""
-    steps, model = s.transformer_steps, PairEncoder(s.transformer_p, *network)
+    steps, model = s.transformer_steps, PairEncoder(s.transformer_p, *network, 0.05)
     task, optimizer = ModularTask(s.transformer_p, "n + m", 0.8), two_groups(rate, decay, embedding)
     blocks = [f"{name}_{block}" for block in range(model.layers) for name in PairEncoder.block_names]
     kept = sorted({0, *np.geomspace(max(1, steps // 100), steps, 7).round().astype(int).tolist()})
