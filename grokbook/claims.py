@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,9 @@ class Bound:
     holds: Callable[[float], bool]  #: of a number; infinity is "never", and nan meets no bound
 
     def say(self, show: Callable[[float], str]) -> str:
-        """The bound in a unit, as "at least 99 %"."""
-        return self.words.format(*map("{:g}".format if show is number else show, self.thresholds))
+        """The bound in a unit, as "at least 99 %"; without one as in code, thirds as "2/3"."""
+        plain = [str(Fraction(x).limit_denominator(3)) if x * 3 % 1 == 0 else f"{x:g}" for x in self.thresholds]
+        return self.words.format(*(plain if show is number else map(show, self.thresholds)))
 
 
 def _kind(words: str, holds: Callable[..., bool]) -> Callable[..., Bound]:
