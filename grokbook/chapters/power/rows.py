@@ -26,14 +26,14 @@ def _runs(s: Settings, operation: str, share: float) -> tuple[Run, ...]:
     return tuple(run(s, operation, share, how, s.steps, seed, name) for name, how, seed in ways)
 
 
-@section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 80})
+@section.experiment(smaller=[{"seeds": 1}, {"steps": 8_000}], quick={"steps": 80})
 def circle_rows(s: Settings) -> Experiment:
     """Fig. 3, right: x+y from half of its table, with decay 1 and without; the output matrix at the end."""
     runs = _runs(s, "x+y", s.train_fraction)
     return Experiment("power/circle_rows", runs, GRID, ("accuracy_alone",), snapshots=(0, -1), keep=("W_U",))
 
 
-@section.experiment(smaller=[{"steps": 8_000}, {"steps": 8_000, "seeds": 1}], quick={"steps": 100})
+@section.experiment(smaller=[{"seeds": 1}, {"steps": 8_000}], quick={"steps": 100})
 def coset_rows(s: Settings) -> Experiment:
     """Fig. 3, left: products of S5 from 70 % of the table, with decay 1 and without; the output matrix at the end."""
     return Experiment("power/coset_rows", _runs(s, "x.y", 0.7), GRID, snapshots=(0, -1), keep=("W_U",))
