@@ -67,13 +67,6 @@ class Finding:
     decides: bool = True  #: whether it decides where it fails: not on a training that is too small, or too short
 
     @property
-    def telling(self) -> float:
-        """The value for one line: where each seed must meet the bound and some do not, the farthest from it."""
-        bound, known = self.part.bound, self.seeds[~np.isnan(self.seeds)].tolist()
-        missed = [x for x in known if not bound.holds(x)] if self.part.every and bound.thresholds else []
-        return max(missed, key=lambda x: min(abs(x - one) for one in bound.thresholds), default=self.value)
-
-    @property
     def ours(self) -> str:
         """The value in the part's unit, with range and n where it stands for several."""
         show, known = self.part.show, self.seeds[~np.isnan(self.seeds)]
@@ -142,7 +135,8 @@ class Verdict:
     def line(self) -> str:
         """What we found, in a line: the parts that fail, or else the first; two at most."""
         telling = [one for one in self.findings if not one.holds] or list(self.findings)
-        return self.told or "; ".join(f"{one.part.quantity}: {one.part.show(one.telling)}" for one in telling[:2])
+        found = ((one.part, one.ours if one.part.every else one.part.show(one.value)) for one in telling[:2])
+        return self.told or "; ".join(f"{part.quantity}: {value}" for part, value in found)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ _wider("fig9-right", "width_shared", "Fig. 9 right, earlier Fig. 5", 1 / 8, "mor
 
 section.claim("fig10", "Fig. 10, earlier Fig. 9", "Width helps up to a point, while the floor of MED goes on falling.",
     Part("final accuracy at the third width", lambda r: _final(r)[2], at_least(0.95), percent),
-    Part("at the first", lambda r: _final(r)[0], between(0.5, 0.9), percent),
+    Part("final accuracy at the first width", lambda r: _final(r)[0], between(0.5, 0.9), percent),
     Part("fourth − third", lambda r: abs(_final(r)[3] - _final(r)[2]), at_most(0.05)),
     Part("least MED (M3) after t_fit, fourth / third",
          lambda r: np.divide(*over(r, "d_model", lambda one: floor(one, "med_M3"))[[3, 2]]), at_most(0.9)),

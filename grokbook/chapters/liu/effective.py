@@ -177,7 +177,7 @@ section.claim(
     "Fig. 4c, d",
     "The flow and a network agree in kind, and both reach the line in about 3 nₕ steps.",
     Part("flow's fit of a line after 7 n_h", lambda record: start_of(record).fit(7), at_least(0.999)),
-    Part("after 3 n_h", lambda record: start_of(record).fit(3), at_least(0.95)),
+    Part("flow's fit of a line after 3 n_h", lambda record: start_of(record).fit(3), at_least(0.95)),
     Part("network's fit at the end",
         lambda record: theory.line_fit(networks_path(record)[-1][:, None]), at_least(0.99)),
     Part("network's index at the end",

@@ -235,7 +235,7 @@ section.claim(
     Part("t_test of the fewest images / of the most",
          lambda study: float(median(study.steps[0, :, 0])) / min(float(median(study.steps[0, :, -1])), 1e9),
          at_least(1.8)),
-    Part("its power of the number at the lower end / above", _steepness, at_least(2)),
+    Part("power of the number that t_test goes with, at the lower end / above", _steepness, at_least(2)),
     on="image_times",
     forecast="2,375 to 1,100 steps from 30 to 797 digits",
 )  # fmt: skip

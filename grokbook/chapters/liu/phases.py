@@ -382,5 +382,5 @@ def changed(record: xr.Dataset) -> float:
 
 
 section.claim("fig15", "Fig. 15", "Weight decay of the embeddings hardly matters.",
-    Part("cells that change from decay 0 to 1 (or more)", changed, at_most(0.3), percent),
+    Part("cells that change from no decay to a decay of 1", changed, at_most(0.3), percent),
     on="phases_decay")  # fmt: skip
