@@ -98,10 +98,11 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
     from grokbook.page import glue
 
     claims = [claim for card in found for claim in card.claims]
+    decided = [claim for claim in claims if claim["outcome"] not in ("undecided", "not tested")]
     counted: dict[str, float] = {
         "chapters": len(found),
-        "fewer": sum(claim["size"] == "fewer seeds" for claim in claims),
-        "smaller": sum(claim["size"] == "smaller" for claim in claims),
+        "fewer": sum(claim["size"] == "fewer seeds" for claim in decided),
+        "smaller": sum(claim["size"] == "smaller" for claim in decided),
         "changed": sum(claim["changed"] for claim in claims),
         "networks": len(set().union(*(card.behind() for card in found))),
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
@@ -155,7 +156,8 @@ def bars(found: Sequence[Card]) -> Figure:
     ax.set_xlabel("claims")
     ax.grid(axis="y", visible=False)
     ax.tick_params(axis="y", length=0)
-    one_each = {name: Patch(color=color) for name, color in COLORS.items()}
+    occur = {one["outcome"] for card in found for one in card.claims}
+    one_each = {name: Patch(color=color) for name, color in COLORS.items() if name in occur}
     one_each |= {size: Patch(facecolor="#9a9aa2", **style) for size, style in STYLES.items() if style}
     figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=4, columnspacing=1, handletextpad=0.5)
     return figure

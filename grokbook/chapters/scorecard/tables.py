@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from grokbook import words
 from grokbook.claims import OUTCOMES, SIZES
-from grokbook.fold import Html, badge
+from grokbook.fold import Html, badge, word
 
 if TYPE_CHECKING:
     from grokbook.chapters.scorecard.cards import Card
@@ -47,6 +47,8 @@ def _mark(outcome: str, count: int) -> str:
 def overview(found: Sequence[Card]) -> Html:
     """A row for each paper, and one for our own checks of it: verdicts by the size of what they rest on."""
     rows = []
+    there = {group for card in found for whose in ("paper", "ours") for group in sizes(card, whose)}
+    shown = [group for group in GROUPS if group in there]
     for card in found:
         for whose in ("paper", "ours"):
             if not (groups := sizes(card, whose)):
@@ -55,16 +57,21 @@ def overview(found: Sequence[Card]) -> Html:
             if whose == "ours":
                 name = "our own" if card.of("paper") else f"{name}, our own"
             cells = []
-            for group in GROUPS:
+            for group in shown:
                 counts = groups.get(group, Counter())
                 text = " ".join(_mark(one, counts[one]) for one in OUTCOMES if counts[one])
                 if group in ("undecided", "not tested"):
                     text = str(counts[group] or "")
                 cells.append(f'<td data-label="{group}">{text}</td>' if text else "<td></td>")
             rows.append(f'<tr class="{whose}"><th scope="row">{name}</th>{"".join(cells)}</tr>')
-    head = "".join(f'<th scope="col">{name.capitalize()}</th>' for name in ("paper", *GROUPS))
+    head = "".join(f'<th scope="col">{name.capitalize()}</th>' for name in ("chapter", *shown))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return Html(f'<div class="verdicts cards overview">{table}</div>')
+
+
+def _option(value: str) -> str:
+    said = " / ".join(dict.fromkeys(word(value, whose) for whose in ("paper", "ours"))) if value in ORDER else value
+    return f'<option value="{escape(value)}">{escape(said)}</option>'
 
 
 def claims(found: Sequence[Card]) -> Html:
@@ -98,14 +105,14 @@ def claims(found: Sequence[Card]) -> Html:
     choices = {
         "chapter": [card.name for card in found],
         "whose": ["of the paper", "our own"],
-        "outcome": list(ORDER),
+        "outcome": [name for name in ORDER if any(one["outcome"] == name for card in found for one in card.claims)],
         "size": list(SIZES),
         "changed": ["changed", "unchanged"],
     }
-    titles = {"chapter": "Paper", "whose": "Claims", "outcome": "Verdict", "size": "Size", "changed": "Criterion"}
+    titles = {"chapter": "Chapter", "whose": "Claims", "outcome": "Verdict", "size": "Size", "changed": "Criterion"}
     fields = "".join(
         f'<label>{titles[key]} <select data-key="{key}"><option value="">all</option>'
-        f"{''.join(f'<option>{escape(value)}</option>' for value in values)}</select></label>"
+        f"{''.join(_option(value) for value in values)}</select></label>"
         for key, values in choices.items()
     )
     search = '<label>Search <input type="search"></label><output aria-live="polite"></output>'
