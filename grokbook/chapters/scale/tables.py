@@ -1,4 +1,4 @@
-"""Tables and sentences of the page, from ``benchmarks/`` and from what every experiment says of itself."""
+"""Tables and facts of the page, from ``benchmarks/`` and from what every experiment says of itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from grokbook.fold import Html
+from grokbook.page import glue
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
 
@@ -51,41 +52,32 @@ def _against(value: float, floor: float, aim: float, form: str) -> str:
     return f"{form.format(value)}<br><small>{place} ({form.format(floor)}, {form.format(aim)})</small>"
 
 
-def machine() -> Markdown:
-    """Where that was measured, and what two processes and blocks make of it."""
-    found = measured()
-    peak = np.median([row["peak_gflops"] for row in found["steps"]])
-    two = [row["by_processor_seconds"] for row in found["processes"]]
-    had = np.median([row["cores_had"] for row in found["processes"]])
-    blocks = min(row["chosen_against_one"] for row in found["blocks"])
-    fast = np.median([row["fast_gain"] for row in found["steps"]])
-    if found["fast_rounding"] > 10 * found["rounding"]:
-        products = f"Fast products err by {found['fast_rounding']:.0e}; a step with them is {fast:.2f} times as fast."
-    else:
-        products = (
-            "Asking for fast products changes nothing here: this PyTorch does not round the factors of float32 "
-            f"products on this processor (steps are {fast:.2f} times as fast), so that nothing can be said about "
-            "grokking times under them."
-        )
-    return Markdown(
-        f"Measured on {found['machine']} with PyTorch {found['torch']}, whose best rate in full float32, by whatever "
-        f"library, is {peak:.0f} GFLOP/s on one core; the floors were set where it was {found['set_at_gflops']:.0f} "
-        "GFLOP/s. *Ratio at the peak* is what a step would reach whose products all ran at the best rate, "
-        "with the optimizer and functions such as tanh as fast as they are, and nothing else. "
-        f"{_out_of_reach(found['steps'])}Two processes take {min(two):.2f} to {max(two):.2f} times the steps of one "
-        f"for as many processor seconds each; other work left them {had:.2f} of two cores meanwhile. Stacks of the "
-        f"size that is chosen take at least {blocks:.2f} times as many steps of a network in a second as single "
-        "networks. "
-        f"{products}"
-    )
-
-
-def _out_of_reach(rows: Sequence[dict[str, Any]]) -> str:
-    """Which floors no step can meet on the machine that was measured."""
-    names = [f"that of the {row['workload']}" for row in rows if row["ratio_floor"] > row["bound_ratio"]]
-    if not names:
-        return ""
-    return f"A floor above it cannot be met on this processor: {', and '.join(names)}. "
+def facts() -> None:
+    """Glue what the page's prose says of the machine that was measured, and of what a plan has to reckon with most."""
+    found, everything = measured(), planning.experiments()
+    two, blocks = found["processes"], [row["chosen_against_one"] for row in found["blocks"]]
+    clock, apart = ([row[key] for row in two] for key in ("by_the_clock", "by_processor_seconds"))
+    longest = max(everything.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
+    work = {name: planning.work(one) for name, one in everything.items()}
+    told: dict[str, Any] = {name: found[name] for name in ("machine", "torch")}
+    told |= {
+        "peak": f"{np.median([row['peak_gflops'] for row in found['steps']]):.0f}",
+        "set_at": f"{found['set_at_gflops']:.0f}",
+        "workloads": len(found["steps"]),
+        "below": sum(row["ratio"] < row["ratio_floor"] for row in found["steps"]),
+        "two_low": f"{min(apart):.2f}",
+        "two_high": f"{max(apart):.2f}",
+        "clock": f"{np.median(clock):.2f}",
+        "had": f"{np.median([row['cores_had'] for row in two]):.2f}",
+        "blocks": f"{min(blocks):.2f}",
+        "fast": f"{np.median([row['fast_gain'] for row in found['steps']]):.2f}",
+        "total": f"{sum(work.values()) / 1e15:,.0f}",
+        "heaviest": max(work, key=work.__getitem__),
+        "heavy_share": f"{max(work.values()) / sum(work.values()):.0%}",
+        "longest": longest.name,
+    }
+    for name, value in told.items():
+        glue(name, str(value))
 
 
 def growth() -> Html:
@@ -102,33 +94,6 @@ def growth() -> Html:
     ]
     head = ("Grows with", "Values", "ms", "Exponent", "Of the operations")
     return plain_table(head, rows, "How the time of a step grows, as a power of each size")
-
-
-def diagrams() -> Markdown | Html:
-    """Four phase diagrams trained again from nothing, by the clock, and how many networks end as the record's did."""
-    rows = measured().get("diagrams", [])
-    if not rows:
-        return Markdown(
-            "The phase diagrams of Liu et al., Fig. 6, have not been timed on this processor: "
-            "`python -m benchmarks diagrams --out benchmarks` does it, in an hour or more."
-        )
-    names = {name: sum(row[name] for row in rows) for name in ("networks", "steps", "minutes", "same_phase")}
-    body = [
-        [
-            row["experiment"].replace("/", "/<wbr>").replace("_", "_<wbr>"),
-            f"{row['networks']:,}",
-            _short(row["steps"]),
-            _hours(60 * row["minutes"]),
-            f"{row['same_phase']:,}",
-        ]
-        for row in [*rows, {"experiment": "together", **names}]
-    ]
-    machines = sorted({row["stored_machine"] for row in rows})
-    caption = (
-        f"Fig. 6 of Liu et al. from nothing on {rows[0]['cores']} cores, and how many networks end in the phase that "
-        f"the committed record ({', '.join(machines)}) has"
-    )
-    return plain_table(("Experiment", "Nets", "Steps taken", "By the clock", "Same phase"), body, caption)
 
 
 def _core() -> planning.Machine:
@@ -207,29 +172,6 @@ def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Htm
     return plain_table(head, rows, "All experiments of the book in one queue of shards")
 
 
-def limits() -> Markdown:
-    """What a plan has to reckon with most."""
-    experiments = planning.experiments()
-    longest = max(experiments.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
-    total = sum(map(planning.work, experiments.values()))
-    heaviest = max(experiments.values(), key=planning.work)
-    share = planning.work(heaviest) / total
-    return Markdown(
-        f"All trainings together are {total / 1e15:,.0f} PFLOP, of which {heaviest.name} alone has {share:.0%}. The "
-        f"longest single training is one of {longest.name}."
-    )
-
-
-class Markdown:
-    """Text that notebooks and pages render as Markdown."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def _repr_markdown_(self) -> str:
-        return self.text
-
-
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Html:
     """A table in a scrolling box; cells are HTML already, one a column, and the first names its row."""
     columns = "".join(f'<th scope="col">{name}</th>' for name in head)
@@ -242,7 +184,7 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str
     )
     told = html.escape(caption, quote=True)
     return Html(
-        f'<div class="verdicts" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
+        f'<div class="verdicts cards" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
         f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -45,10 +45,12 @@ def test_a_ratio_below_its_floor_is_called_that():
     assert "aim met" in tables._against(4.0, 2.5, 3.5, "{:.1f}×")
 
 
-def test_a_floor_that_the_machine_cannot_meet_is_named():
-    rows = [{"workload": name, "ratio_floor": 4.8, "bound_ratio": bound} for name, bound in (("a", 4.7), ("b", 4.9))]
-    assert tables._out_of_reach(rows) == "A floor above it cannot be met on this processor: that of the a. "
-    assert tables._out_of_reach(rows[1:]) == ""
+def test_every_fact_of_the_prose_is_glued(monkeypatch, root):
+    glued = {}
+    monkeypatch.setattr(tables, "glue", glued.__setitem__)
+    tables.facts()
+    told = (root / "book" / "scale.ipynb").read_text(encoding="utf-8")
+    assert set(re.findall(r"\{glue:text\}`(\w+)`", told)) == glued.keys()
 
 
 @pytest.mark.parametrize(
@@ -85,23 +87,6 @@ def test_on_cores_an_experiment_takes_as_long_as_its_record_did():
     assert sum(tables.shard_seconds([trained], tables._core_of(trained), 2)) == pytest.approx(spent)
     untrained = dataclasses.replace(trained, name="gromov/nothing")
     assert tables._spent(untrained) is None and tables._core_of(untrained) == tables._core()
-
-
-def test_diagrams_are_summed_or_said_not_to_have_been_timed(monkeypatch):
-    rows = [
-        {"experiment": f"liu/{name}", "networks": 10, "steps": 2_000, "minutes": 3.0, "cores": 2} | same
-        for name, same in (
-            ("a", {"same_phase": 9, "stored_machine": "one"}),
-            ("b", {"same_phase": 7, "stored_machine": "other"}),
-        )
-    ]
-    monkeypatch.setattr(tables, "measured", lambda: {"diagrams": rows})
-    markup = tables.diagrams().markup
-    last = re.findall(r"<tr>.*?</tr>", markup, re.S)[-1]
-    assert [text in last for text in ("together", "20", "4.0&nbsp;k", "6.0&nbsp;min", "16")] == [True] * 5
-    assert "on 2 cores" in markup and "(one, other)" in markup
-    monkeypatch.setattr(tables, "measured", dict)
-    assert "python -m benchmarks diagrams" in tables.diagrams().text
 
 
 def test_the_queue_is_no_shorter_than_its_longest_shard_nor_than_its_work():
