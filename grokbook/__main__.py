@@ -19,7 +19,7 @@ import numpy as np
 
 import grokbook
 from grokbook import register as criteria
-from grokbook import session
+from grokbook import session, words
 from grokbook.book import build, parameters
 from grokbook.book.parameters import BadInput
 from grokbook.chapters import Entry, chapters
@@ -232,7 +232,7 @@ class Parser(argparse.ArgumentParser):
         if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             known = [name.strip(" '") for name in match[2].split(",")]
             what = message.split(":")[0].removeprefix("argument ")
-            message = f'no {what} "{match[1]}"{parameters.suggest(match[1], known)}; there is: {", ".join(known)}'
+            message = f'no {what} "{match[1]}"{words.suggest(match[1], known)}; there is: {", ".join(known)}'
         one_line = message.replace("\n", "\\n")
         self.exit(2, f"{self.prog}: {one_line}\n")
 
@@ -241,7 +241,7 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             known = [name for name in parsed.parser._option_string_actions if name.startswith("--")]
-            told = f"{unknown[0]}{parameters.suggest(unknown[0], known)}; options: {', '.join(known)}"
+            told = f"{unknown[0]}{words.suggest(unknown[0], known)}; options: {', '.join(known)}"
             parsed.parser.error(f"unknown argument {told}")
         return parsed
 

@@ -141,7 +141,9 @@ class Chapter:
         return list(dict.fromkeys(found))
 
     def page(self, parameters: Mapping[str, Any]) -> Page:
-        """The page at the parameters that a notebook's namespace holds; called in its set-up cell."""
+        """The page at the parameters that a notebook's namespace holds, else the book's; called in its set-up cell."""
         from grokbook.page import Page
 
-        return Page(self, self.settings(**{name: parameters[name] for name in self.settings.names()}))
+        return Page(
+            self, self.settings(**{name: parameters[name] for name in self.settings.names() if name in parameters})
+        )

@@ -17,6 +17,7 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
-from grokbook.words import number, unbroken
+from grokbook.words import number, suggest, unbroken
 
 
 class NotTrained(KeyError):
@@ -63,8 +64,19 @@ class Page(Mapping[str, xr.Dataset]):
             plotting.use()
             if not any(isinstance(one, _Guarded) for one in self._shell.ast_transformers):
                 self._shell.ast_transformers.append(_Guarded())
+            if not self.at_home:
+                display(HTML(f"<p><b>{self._elsewhere()}</b></p>"))
+
+    def _elsewhere(self) -> str:
+        """What a page at other settings than the book's has to say first."""
+        book, own = self.chapter.settings(), self.settings
+        apart = (name for name in own.names()[:-2] if getattr(book, name) != getattr(own, name))
+        changed = ", ".join(f"{name} = {getattr(own, name)} (book: {getattr(book, name)})" for name in apart)
+        return escape(f"Not the book's settings: {changed}. The sentences were written for the book's.")
 
     def __getitem__(self, name: str) -> xr.Dataset:
+        if name not in (*self.chapter.experiments, *self.chapter.studies):
+            raise KeyError(f"{self.chapter.name} has no record or study {name!r}{suggest(name, self)}")
         if name not in self._found:
             try:
                 self._found[name] = self._obtain(name) if name in self.chapter.experiments else self._study(name)
@@ -106,7 +118,7 @@ class Page(Mapping[str, xr.Dataset]):
         if not fresh:
             for one in candidates:
                 if (record := runner.known(one)) is not None:
-                    return record.assign_attrs(size=size_of(wanted, one))
+                    return record.assign_attrs(size=self._size(name, one))
         if not self.at_home:
             candidates.extend(fewer_seeds(wanted))
         affordable = next((one for one in candidates if petaflop(one) <= self.settings.budget), None)
@@ -114,7 +126,11 @@ class Page(Mapping[str, xr.Dataset]):
             budget = np.format_float_positional(petaflop(wanted) * 1.05, 2, fractional=False)
             raise NotTrained(name, f"grokbook train {self.chapter.name}/{name}" if self.at_home else f"budget={budget}")
         record = runner.obtain(affordable, device=self.settings.device)
-        return record.assign_attrs(size=size_of(wanted, affordable))
+        return record.assign_attrs(size=self._size(name, affordable))
+
+    def _size(self, name: str, found: Experiment) -> str:
+        """Of a record, against what the figure is meant to have at the book's settings, wherever the page is."""
+        return size_of(self.chapter.experiments[name](self.chapter.settings()), found)
 
     def show(self, figure: Any, id: str, claims: Sequence[str] = ()) -> None:
         """Show a figure, save it as PNG and SVG and its numbers as CSV, and write what stands below it.
@@ -165,6 +181,9 @@ class Page(Mapping[str, xr.Dataset]):
 
     def rows(self, ids: Sequence[str]) -> str:
         """Claims as HTML rows: statement, paper, here, badge; parts, forecast and changes folded."""
+        for id in ids:
+            if id not in self.chapter.claims:
+                raise KeyError(f"{self.chapter.name} has no claim {id!r}{suggest(id, self.chapter.claims)}")
         self._told |= set(ids)
         return "".join(fold.claim_row(self, self.chapter.claims[id], *self.judge(id)) for id in ids)
 

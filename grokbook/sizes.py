@@ -13,11 +13,13 @@ from grokbook.train.experiment import Experiment, Run
 
 
 def size_of(wanted: Experiment, found: Experiment) -> str:
-    """``"full"``, ``"fewer seeds"`` of the same conditions, or ``"smaller"``."""
+    """``"full"``, with more seeds too, ``"fewer seeds"`` of the same conditions, or ``"smaller"``."""
     if wanted.hash == found.hash:
         return "full"
     without = [{repr(dataclasses.replace(run, seed=0, label="")) for run in one.runs} for one in (wanted, found)]
-    return "fewer seeds" if without[0] == without[1] else "smaller"
+    if without[0] != without[1]:
+        return "smaller"
+    return "fewer seeds" if len(found.runs) < len(wanted.runs) else "full"
 
 
 def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from html import escape
 
 import numpy as np
@@ -46,6 +48,12 @@ def times(value: float | None) -> str:
 def seconds(value: float) -> str:
     """A duration: 45 s, 12 min, 3.1 h."""
     return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """' (did you mean "x"?)' for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f' (did you mean "{near[0]}"?)' if near else ""
 
 
 def unbroken(text: str) -> str:

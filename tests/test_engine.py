@@ -511,11 +511,31 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
     [
         ({"name": "my.own/sums"}, "two words"),
         ({"stop": Stop("test_acuracy")}, "'test_acuracy' is waited for and never taken"),
-        ({"watch": Watch((("test_accuracy", 0.9),), every=0)}, "every = 0"),
+        ({"watch": Watch((("test_accuracy", 0.9),), every=0)}, "every=0"),
+        ({"measures": "weight_norm"}, "a tuple is needed"),
+        ({"snapshots": ()}, "snapshots say when"),
     ],
 )
 def test_what_would_fail_late_is_refused_when_it_is_written_down(change, words):
     with pytest.raises(ValueError, match=words):
         dataclasses.replace(experiment(members(SGD(0.1))), **change)
-    with pytest.raises(ValueError, match=r"steps = 2\.5: a whole number"):
-        dataclasses.replace(members(SGD(0.1))[0], steps=2.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": 2.5}, r"steps=2\.5"),
+        ({"optimizer": AdamW("1e-2")}, "lr = '1e-2': a finite number"),
+        ({"model": TwoLayerMLP(5, 8)}, "made for p = 5, and the task has p = "),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        dataclasses.replace(members(SGD(0.1))[0], **change)
+
+
+def test_lists_are_taken_for_tuples_and_a_schedule_has_whole_numbers():
+    listed = Experiment("test/one", members(SGD(0.1)), measures=["weight_norm"])
+    assert isinstance(listed.runs, tuple) and listed.hash == dataclasses.replace(listed, measures=("weight_norm",)).hash
+    with pytest.raises(ValueError, match="every"):
+        Schedule(every=-3)

@@ -6,23 +6,17 @@ through `resolve`. The notebook makes the same settings, so that plain papermill
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from grokbook import session
 from grokbook.settings import DEVICES, declared, read
+from grokbook.words import suggest
 
 
 class BadInput(ValueError):
     """Something the user asked for cannot be; the message is one line that says what is allowed."""
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """' (did you mean "x"?)' for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f' (did you mean "{near[0]}"?)' if near else ""
 
 
 def one_of(what: str, value: str, known: Iterable[str]) -> str:

@@ -108,7 +108,7 @@ class Training:
         self.diverged.update({self.state.members[i]: self.state.step for i in everyone if lost[i]})
         if (stop := self.experiment.stop) is None:
             return lost
-        self.streak[here] = np.where(numbers[stop.measure] >= stop.threshold, self.streak[here] + 1, 0)
+        self.streak[here] = np.where(_taken(numbers, stop.measure) >= stop.threshold, self.streak[here] + 1, 0)
         return lost | (self.streak[here] >= stop.evaluations)
 
     def _arrived(self, numbers: dict[str, NDArray[np.float64]], watch: Watch) -> NDArray[np.bool_]:
@@ -116,7 +116,7 @@ class Training:
         here, arrived = np.array(self.state.members), np.ones(len(self.state.members), bool)
         for name, threshold in watch.thresholds:
             table = self.reached.setdefault(name, np.full(len(self.experiment.runs), np.nan))
-            table[here[np.isnan(table[here]) & (numbers[name] >= threshold)]] = self.state.step
+            table[here[np.isnan(table[here]) & (_taken(numbers, name) >= threshold)]] = self.state.step
             arrived &= np.isfinite(table[here])
         return arrived
 
@@ -176,6 +176,13 @@ class Training:
             say(f"{experiment.name} goes on from step {state.step} elsewhere ({'; '.join(changes)}): not bit for bit")
         training.resumed.append(" ".join([str(state.step), *(f"({change})" for change in changes)]))
         return training
+
+
+def _taken(numbers: dict[str, NDArray[np.float64]], name: str) -> NDArray[np.float64]:
+    """A curve that is waited for, (M,); ``ValueError`` where nothing takes it."""
+    if name not in numbers:
+        raise ValueError(f"{name!r} is waited for and never taken; taken are {', '.join(numbers)}")
+    return numbers[name]
 
 
 def _place(device: torch.device, library: str) -> dict[str, str]:

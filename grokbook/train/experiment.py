@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grokbook.checks import integer, one_of
 from grokbook.optim import Optimizer, kind
 from grokbook.train import monitor
 from grokbook.train.contract import optional
@@ -27,36 +28,47 @@ CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")  # taken
 
 @dataclass(frozen=True)
 class Run:
-    """The complete recipe of one member."""
+    """The complete recipe of one member.
 
-    task: Any  #: what to learn, a ``contract.Task``; its split is drawn from ``seed``
-    model: Any  #: sizes of the network, a ``contract.Model``; its initial weights are drawn from ``seed``
-    optimizer: Optimizer  #: of ``grokbook.optim``
-    steps: int  #: of the optimizer
-    seed: int  #: drives split, initial weights, minibatch order and dropout
-    #: ``"mse"``, the mean over samples and outputs against one-hot targets, or ``"cross_entropy"``, in nats.
+    Attributes:
+        task: what to learn, a ``contract.Task``; its split is drawn from ``seed``.
+        model: sizes of the network, a ``contract.Model``; its initial weights are drawn from ``seed``.
+        optimizer: of ``grokbook.optim``.
+        steps: of the optimizer.
+        seed: drives split, initial weights, minibatch order and dropout.
+        loss: ``"mse"``, the mean over samples and outputs against one-hot targets, or ``"cross_entropy"``, in nats.
+        batch_size: samples a step; None is the full training set.
+        label: what figures call this condition; no part of the recipe.
+        last_batch: what becomes of the samples that do not fill an epoch's last batch: None leaves them out,
+            ``"short"`` makes them a batch, whose mean is over as many as it has.
+    """
+
+    task: Any
+    model: Any
+    optimizer: Optimizer
+    steps: int
+    seed: int
     loss: str = "mse"
-    batch_size: int | None = None  #: samples a step; None is the full training set
-    label: str = field(default="", metadata={"recipe": False})  #: what figures call this condition
-    #: What becomes of the samples that do not fill an epoch's last batch: None leaves them out, ``"short"`` makes them
-    #: a batch, whose mean is over as many as it has.
+    batch_size: int | None = None
+    label: str = field(default="", metadata={"recipe": False})
     last_batch: str | None = field(default=None, metadata={"recipe": "where set"})
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.steps != int(self.steps):
-            raise ValueError(f"steps = {self.steps}: a whole number of at least 1 is needed")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed = {self.seed}: a whole number of at least 0 is needed")
+        integer("steps", self.steps, 1)
+        integer("seed", self.seed, 0, 2**63 - 1)
         for part in (self.optimizer, *self.optimizer.groups):
-            for name, value in vars(part).items():
-                if isinstance(value, int | float) and not 0 <= value < float("inf"):
-                    raise ValueError(f"{name} = {value}: a finite number of at least 0 is needed")
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss = {self.loss!r}: choose one of {', '.join(LOSSES)}")
+            for f in fields(part):
+                value, rate = getattr(part, f.name), f.type in ("float", "float | None")
+                number = isinstance(value, int | float)
+                if (rate and not number and value is not None) or (number and not 0 <= value < float("inf")):
+                    raise ValueError(f"{f.name} = {value!r}: a finite number of at least 0 is needed")
+        one_of("loss", self.loss, LOSSES)
         if self.batch_size is not None and not 1 <= self.batch_size <= (most := self.task.train_size):
             raise ValueError(f"batch_size = {self.batch_size}: between 1 and the {most} training samples is needed")
         if self.last_batch not in (None, "short") or (self.last_batch and self.batch_size is None):
             raise ValueError(f"last_batch = {self.last_batch!r}: None, or, where batch_size is set, 'short'")
+        if (p := getattr(self.task, "p", None)) != (own := getattr(self.model, "p", p)) and p is not None:
+            raise ValueError(f"the model is made for p = {own}, and the task has p = {p}")
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,10 @@ class Schedule:
 
     log: int = 100
     every: int | None = None
+
+    def __post_init__(self) -> None:
+        integer("log", self.log, 0)
+        integer("every", self.every or 1, 1)
 
     def steps(self, last: int) -> NDArray[np.int64]:
         """The steps at which a run of ``last`` steps is measured, ascending."""
@@ -87,44 +103,69 @@ class Watch:
     """When curves first reach their thresholds, on a finer grid than the schedule's; the record does not grow with it.
 
     The record holds ``reached_<measure>`` (run), the first step of the grid at which it was so, missing if never.
+
+    Attributes:
+        thresholds: (name, threshold) of losses, accuracies or ``measures``.
+        every: the grid, in optimizer steps.
+        leave: whether a member leaves once it has reached all of them.
     """
 
-    thresholds: tuple[tuple[str, float], ...]  #: (name, threshold) of losses, accuracies or ``measures``
-    every: int = 10  #: the grid, in optimizer steps
-    leave: bool = True  #: whether a member leaves once it has reached all of them
+    thresholds: tuple[tuple[str, float], ...]
+    every: int = 10
+    leave: bool = True
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A named list of runs, with what to measure and when."""
+    """A named list of runs, with what to measure and when.
 
-    name: str = field(metadata={"recipe": False})  #: ``"chapter/experiment"``, also its record's path in ``results/``
+    Attributes:
+        name: ``"chapter/experiment"``, also its record's path in ``results/``; no part of the recipe.
+        runs: what is trained.
+        schedule: when losses, accuracies and ``measures`` are taken.
+        measures: besides losses and accuracies, by name: general ones or the chapter's.
+        stop: when a member may leave early.
+        snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
+        keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
+            ``"activation[i]"`` or ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the
+            table), or a measure.
+        summary: a measure of the whole record, which holds what that finds in place of what was kept: where that is
+            too large.
+        watch: first crossings on a finer grid.
+        precision: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA
+            and to bfloat16 on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the
+            same.
+        scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one.
+    """
+
+    name: str = field(metadata={"recipe": False})
     runs: tuple[Run, ...]
-    schedule: Schedule = Schedule()  #: when losses, accuracies and ``measures`` are taken
-    measures: tuple[str, ...] = ()  #: besides losses and accuracies, by name: general ones or the chapter's
-    stop: Stop | None = None  #: when a member may leave early
-    snapshots: tuple[int, ...] = ()  #: steps at which ``keep`` is taken; -1 is the step at which the run ends
-    #: What a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table), ``"activation[i]"`` or
-    #: ``"preactivation[i]"`` (that hidden unit after or before its nonlinearity, over the table), or a measure.
+    schedule: Schedule = Schedule()
+    measures: tuple[str, ...] = ()
+    stop: Stop | None = None
+    snapshots: tuple[int, ...] = ()
     keep: tuple[str, ...] = ()
-    #: A measure of the whole record, which holds what that finds in place of what was kept: where that is too large.
     summary: str | None = field(default=None, metadata={"recipe": "where set"})
     watch: Watch | None = field(default=None, metadata={"recipe": "where set"})
-    #: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA and to bfloat16
-    #: on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the same.
     precision: str | None = field(default=None, metadata={"recipe": "where set"})
-    #: ``"full"``, or ``"reduced"`` where it stands in for a larger one.
     scale: str = field(default="full", metadata={"recipe": False})
 
     def __post_init__(self) -> None:
+        for name in ("runs", "measures", "snapshots", "keep"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ValueError(f"{name} = {value!r}: a tuple is needed, as in ({value!r},)")
+            object.__setattr__(self, name, tuple(value))
         if not self.runs:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
         if self.precision not in (None, "fast"):
             raise ValueError(f"precision = {self.precision!r}: None, for full float32, or 'fast'")
         if not re.fullmatch(r"\w+/\w+", self.name):
             raise ValueError(f"name = {self.name!r}: two words are needed, as in 'mine/sums'")
-        if self.watch and self.watch.every < 1:
-            raise ValueError(f"every = {self.watch.every}: a whole number of at least 1 is needed")
+        if self.keep and not self.snapshots:
+            raise ValueError(f"keep = {self.keep}: snapshots say when, as in (0, -1)")
+        if self.watch:
+            integer("every", self.watch.every, 1)
         # What is waited for must be there; that of a measure is known once it has been taken.
         asked = [self.stop.measure] if self.stop else []
         asked += [name for name, _ in self.watch.thresholds] if self.watch else []

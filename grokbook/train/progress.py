@@ -30,10 +30,7 @@ def cost_of(shard: Experiment) -> float:
 
 @contextlib.contextmanager
 def shown(experiment: Experiment, shards: Sequence[Experiment], folder: Path) -> Iterator[None]:
-    """While it lasts, a terminal shows ``line`` as it changes; a log, or the session's ``progress``, gets one a minute.
-
-    A notebook's page gets nothing.
-    """
+    """While it lasts, a terminal shows ``line`` as it changes; else a log, or the session's, gets one a minute."""
     page = session.current().progress
     live = not page and sys.stderr is not None and sys.stderr.isatty()
     ended = threading.Event()
@@ -47,7 +44,7 @@ def shown(experiment: Experiment, shards: Sequence[Experiment], folder: Path) ->
             elif page:
                 with open(page, "a") as file:
                     file.write(told + "\n")
-            elif "ipykernel" not in sys.modules:
+            else:
                 print(told, file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=watch, daemon=True)

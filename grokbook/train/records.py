@@ -136,7 +136,7 @@ def place_of(record: xr.Dataset) -> dict[str, str]:
     return {key: str({"products": "default", **record.attrs}[key]) for key in PLACE}
 
 
-def save(record: xr.Dataset, path: Path) -> None:
+def save(record: xr.Dataset, path: str | Path) -> None:
     """Write a record, whole or not at all; raises what ``write_whole`` does."""
     record = record.copy()
     for name, variable in record.data_vars.items():
@@ -146,7 +146,7 @@ def save(record: xr.Dataset, path: Path) -> None:
                 values = round_mantissa(values, SNAPSHOT_BITS)
             record[name] = variable.copy(data=values)
     record.attrs["checksum"] = checksum(record)
-    write_whole(path, _netcdf(record))
+    write_whole(Path(path), _netcdf(record))
 
 
 def _netcdf(record: xr.Dataset) -> bytes:
@@ -257,10 +257,10 @@ def _opened(path: Path) -> Iterator[Any]:
         raise DamagedRecord(f"{path}: not a readable NetCDF file ({type(error).__name__})") from error
 
 
-def load(path: Path) -> xr.Dataset:
+def load(path: str | Path) -> xr.Dataset:
     """Read a record and check that it is whole; raises what ``heading`` does, and of an altered one DamagedRecord."""
-    heading(path)
-    return _whole(path)
+    heading(Path(path))
+    return _whole(Path(path))
 
 
 def _whole(path: Path) -> xr.Dataset:

@@ -266,6 +266,9 @@ def _stacks(
     asked, scheduler, wanted = "", scheduler or session.current().scheduler, experiment.select(left)
     with contextlib.ExitStack() as stack:
         try:
+            monitor.of_chapter(experiment.name)
+            for name in (*experiment.measures, *filter(None, [experiment.summary])):
+                monitor.known(name)
             if scheduler and executor is None:
                 executor, asked = stack.enter_context(cluster(scheduler)), f"asked of a worker of {scheduler}, "
                 # This machine may have no GPU, or be another kind of machine altogether.
@@ -310,8 +313,8 @@ def _train(
         lines = [f"run{'s' * (len(place) > 1)} {', '.join(map(str, place))}: {why}" for place, why in failed]
         told = "\n  ".join([*lines[:10], *([f"and {len(lines) - 10} more"] if len(lines) > 10 else [])])
         raise TrainingFailed(
-            f"{experiment.name}: {len(failed)} of {len(shards)} shards did not finish; the others are kept, and the "
-            f"same command tries again\n  {told}"
+            f"{experiment.name}: {len(failed)} of {len(shards)} shards did not finish; "
+            f"{'the others are kept, and ' * (len(failed) < len(shards))}the same command tries again\n  {told}"
         )
     return places
 

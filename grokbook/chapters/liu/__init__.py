@@ -38,7 +38,9 @@ class Settings(settings.Settings):
         """Refuse, by ``ValueError``, a training set that is no part of the table."""
         super().__post_init__()
         if self.train_size >= (samples := self.p * (self.p + 1) // 2):
-            raise ValueError(f"train_size = {self.train_size}: fewer than the {samples} samples of p = {self.p}")
+            raise ValueError(
+                f"train_size = {self.train_size}: it must be fewer than the {samples} samples of p = {self.p}"
+            )
 
 
 CHAPTER = Chapter(
