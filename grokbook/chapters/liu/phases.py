@@ -18,6 +18,7 @@ from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GROKKING, MEMOR
 from grokbook.chapters.liu.training import BOTH_REACHED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, exactly, near
 from grokbook.curves import median
+from grokbook.measures import representation_quality_index
 from grokbook.models.toy import ProductDecoder
 from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train.experiment import Experiment, Run, Schedule
@@ -139,6 +140,13 @@ def touching(*records: xr.Dataset, axis: int) -> Array:
     """(panel,) how often comprehension and memorisation are neighbours along an axis in (b), (c) and (d)."""
     found = (panel(one, name) for one, name in zip(records, SWEEPS, strict=True))
     return np.array([maps.contacts(one.phases, axis) for one in found])
+
+
+def idle_lines(*records: xr.Dataset) -> tuple[int, int]:
+    """Of diagrams of addition, how many cells do not generalise, and how many of those end with a line (RQI ≥ .95)."""
+    lost = [one.W_E.values[~np.isfinite(one.reached_test_accuracy.values), -1] for one in records]
+    lines = [representation_quality_index(W_E.astype(float)) >= 0.95 for W_E in lost]
+    return sum(map(len, lost)), int(sum(map(np.sum, lines)))
 
 
 def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound,
