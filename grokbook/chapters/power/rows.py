@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -49,8 +51,15 @@ def forming_circle(s: Settings) -> Experiment:
 
 
 @section.experiment(quick={"updates": 100})
+def first_products(s: Settings, *, updates: Steps = 8_000) -> Experiment:
+    """``coset_rows`` as they were first trained, three seeds for fewer updates: the networks of our question."""
+    runs = _runs(dataclasses.replace(s, steps=updates), "x.y", 0.7)
+    return Experiment("power/first_products", runs, GRID, snapshots=(0, -1), keep=("W_U",))
+
+
+@section.experiment(quick={"updates": 100})
 def more_products(s: Settings, *, updates: Steps = 8_000) -> Experiment:
-    """Three networks like those of ``coset_rows`` with decay, after what those showed: a test of it on new seeds."""
+    """Three networks like ``first_products`` with decay, after what those showed: a test of it on new seeds."""
     runs = (run(s, "x.y", 0.7, ADAMW, updates, seed, "decay 1") for seed in (3, 4, 5))
     return Experiment("power/more_products", tuple(runs), GRID, snapshots=(0, -1), keep=("W_U",))
 
