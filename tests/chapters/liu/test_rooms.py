@@ -61,7 +61,7 @@ def test_training_sets_above_the_batch_are_those_seen_in_batches():
         ("fractions", {"sizes": (60, 5)}, "sizes = .*from 1 to 54"),
         ("phases_rates", {"coarseness": 0}, "coarseness = 0: a whole number from 1 to 12"),
         ("critical_sizes", {"moduli": (2,)}, "moduli = .*from 4 to 50"),
-        ("trajectory", {"train_size": 55}, "train_size = 55: fewer than the 55 samples of p = 10"),
+        ("trajectory", {"train_size": 55}, "train_size = 55: it must be fewer than the 55 samples of p = 10"),
     ],
 )
 def test_values_that_name_no_experiment_are_refused(name, given, words):
