@@ -12,7 +12,7 @@ from grokbook import curves
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent, seeded, ways_to_train
-from grokbook.claims import Part, above, at_least, at_most, between, exactly
+from grokbook.claims import Part, above, at_least, at_most, below, between, exactly
 from grokbook.curves import last, median, sweep, t_test
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import AdamW, Optimizer
@@ -257,7 +257,7 @@ section.claim(
     Part(
         "largest rise of the smallest share from one modulus to the next",
         lambda r: np.diff(smallest_of_moduli(r)).max(initial=-np.inf),
-        at_most(0),
+        below(0),
         percent,
     ),
     Part("smallest share at the largest modulus", lambda r: smallest_of_moduli(r)[-1], at_most(0.99), percent),

@@ -222,7 +222,7 @@ section.claim(
 section.claim(
     "fig7-roots",
     "Sec. 3.2",
-    "F must be invertible for 100 %.",
+    "Only an invertible F can be solved by hand.",
     Part(
         "highest accuracy of a readout made of these waves",
         lambda d: d.accuracy.sel(width=500)[d.served.values < 1].max("readout"),
@@ -231,7 +231,9 @@ section.claim(
         True,
     ),
     on="branches",
+    paper="assumes it",
     forecast="not needed: with all roots in the readout 100 %",
+    whose="ours",
 )
 
 section.claim(

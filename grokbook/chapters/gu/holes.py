@@ -196,7 +196,7 @@ section.claim(
     on="table_1", paper="U-Acc 7.56 %",
 )  # fmt: skip
 section.claim(
-    "table1-L", "Table 1", "After the ceiling is reached accuracy falls little.",
+    "table1-L", "Table 1", "From U to L, the range of its oscillation after grokking, accuracy falls little.",
     Part("largest fall from U to L, where a run goes on after U", fall, at_most(0.15), percent),
     on="table_1", paper="2 to 16 points",
 )  # fmt: skip

@@ -180,7 +180,7 @@ def _edge(name: str) -> tuple[Part, ...]:
 
 
 section.claim("fig6a", "Fig. 6a",
-    "Embeddings must learn faster than the decoder: below a constant ratio of the rates nothing generalises.",
+    "Embeddings must learn faster than the decoder: below some ratio of the rates nothing generalises.",
     _cells("phases_rates", 0.85), *_edge("phases_rates"),
     paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times")  # fmt: skip
 
