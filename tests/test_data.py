@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -138,7 +138,7 @@ def test_members_share_one_table_whatever_their_splits(batch_size):
 
 
 def test_tables_that_differ_cannot_share_a_stack():
-    runs = [Run(ModularTask(p), MODEL, SGD(0.1), 1, 0) for p in (11, 7)]
+    runs = [Run(ModularTask(p), replace(MODEL, p=p), SGD(0.1), 1, 0) for p in (11, 7)]
     with pytest.raises(ValueError, match="share their inputs"):
         state.State.start(runs, CPU, torch.float32)
 

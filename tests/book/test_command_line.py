@@ -242,7 +242,7 @@ def printed(root):
     texts = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
     texts |= {one.name: one.read_text() for one in (*(root / "book").glob("*.md"), *root.glob("*.md"))}
     for name, text in texts.items():
-        for line in re.findall(r"(?:^|`)(?:\S*/)?grokbook (\w[^`#\n]*)", text, re.M):
+        for line in re.findall(r"(?:^|`)(?:\S*/)?grokbook (\w[^`#\n]*)", text.replace("\\\n", ""), re.M):
             yield name, shlex.split(line)
 
 
