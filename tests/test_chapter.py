@@ -12,7 +12,7 @@ import xarray as xr
 from grokbook import chapters, plotting, settings
 from grokbook.chapters.gromov import CHAPTER, Settings
 from grokbook.page import NotTrained, petaflop, size_of
-from grokbook.train import planning, records
+from grokbook.train import planning, records, runner
 
 HOME = Settings()
 
@@ -97,6 +97,22 @@ def test_at_other_settings_what_costs_too_much_is_not_trained_and_the_page_names
         page["learning_curves"]
     assert missing.value.command.startswith("budget=")
     assert page.judge("fig1a")[1].outcome == "not tested" and "budget=" in page.judge("fig1a")[1].note
+
+
+def test_at_other_settings_failing_decides_nothing_and_the_page_says_what_was_changed(monkeypatch):
+    monkeypatch.setattr(runner, "known", lambda one: xr.Dataset())
+    page = CHAPTER.page({"p": 59, "seeds": 9})
+    assert page["learning_curves"].attrs["size"] == "smaller"
+    assert "p = 59 (book: 97), seeds = 9 (book: 5)" in page._elsewhere()
+    assert CHAPTER.page({"seeds": 9})["learning_curves"].attrs["size"] == "full", "more seeds decide as well"
+
+
+def test_a_misspelt_record_or_claim_is_named_with_the_nearest():
+    page = CHAPTER.page({})
+    with pytest.raises(KeyError, match="did you mean"):
+        page["learning_curve"]
+    with pytest.raises(KeyError, match="has no claim"):
+        page.claims("fig1aa")
 
 
 def test_a_record_that_claims_alone_are_read_from_stands_behind_no_figure(capsys):

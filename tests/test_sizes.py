@@ -27,7 +27,13 @@ def record(experiment: Experiment) -> xr.Dataset:
 
 @pytest.mark.parametrize(
     ("changes", "size"),
-    [({}, "full"), ({"seeds": 1}, "fewer seeds"), ({"steps": 3}, "smaller"), ({"seeds": 1, "width": 5}, "smaller")],
+    [
+        ({}, "full"),
+        ({"seeds": 3}, "full"),
+        ({"seeds": 1}, "fewer seeds"),
+        ({"steps": 3}, "smaller"),
+        ({"seeds": 1, "width": 5}, "smaller"),
+    ],
 )
 def test_a_record_has_fewer_seeds_only_where_every_condition_is_that_of_the_full_one(changes, size):
     assert size_of(experiment(), experiment(**changes)) == size

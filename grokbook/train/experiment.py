@@ -80,7 +80,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         integer("log", self.log, 0)
-        integer("every", self.every or 1, 1)
+        if self.every is not None:
+            integer("every", self.every, 1)
 
     def steps(self, last: int) -> NDArray[np.int64]:
         """The steps at which a run of ``last`` steps is measured, ascending."""
