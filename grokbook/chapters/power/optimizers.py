@@ -149,7 +149,8 @@ _claim(
     Part("best accuracy of variant 1 at the largest share", lambda d: float(d.best[0, -1]), at_least(0.5), percent),
 )  # fmt: skip
 _claim(
-    "fig2l-train", "Fig. 2, left", "All variants learn their training set, after some 1,000 to 10,000 updates.",
+    "fig2l-train", "Fig. 2, left",
+    "All variants learn their training set, after 1,000 to 10,000 updates, give or take a factor of three.",
     Part("latest t_train of each variant", lambda d: d.t_train.values, between(3e2, 2e4), number, True),
     paper="1,000 to 10,000",
 )  # fmt: skip

@@ -166,7 +166,7 @@ section.claim(
 section.claim(
     "fig3-cosets",
     "Fig. 3, left",
-    "The output rows of S5 cluster by cosets of <(0,3)(1,4), (1,2)(3,4)> or a conjugate, beyond what parity explains.",
+    "The output rows of S5 cluster by cosets of ⟨(0 3)(1 4), (1 2)(3 4)⟩ or a conjugate, beyond what parity explains.",
     Part("standard deviations below partitions that keep parity", lambda d: with_decay(d, "deviations"), at_least(5)),
     Part("share of those as good", lambda d: with_decay(d, "p_value"), at_most(0.01)),
     Part("best held-out accuracy", lambda d: with_decay(d, "best"), at_least(0.99), percent),
