@@ -11,7 +11,7 @@ OPTIONS = $${SCALE:+--scale "$$SCALE"} $${DEVICE:+--device "$$DEVICE"} $$([ "$${
 help:
 	@echo 'make book                    execute every chapter and render the book'
 	@echo 'make test                    style, types and the whole test suite'
-	@echo 'make figures                 write every plot to figures/<chapter>/ (PNG and SVG)'
+	@echo 'make figures                 write every plot to figures/<chapter>/ (PNG and SVG); CHAPTER=gromov: those of one'
 	@echo 'make chapter CHAPTER=gromov PARAMS="p=59 width=1024"'
 	@echo '                             one chapter with other parameters, rendered in its own place'
 	@echo 'make serve                   show the built book on http://127.0.0.1:8000 (PORT=...)'
@@ -34,7 +34,7 @@ book: $(READY)
 	@$(TRAINING) book $(OPTIONS)
 
 figures: $(READY)
-	@$(TRAINING) figures $(OPTIONS)
+	@$(TRAINING) figures $(OPTIONS) $${CHAPTER:+"$$CHAPTER"}
 
 chapter: $(READY)
 	@[ -n "$${CHAPTER:-}" ] || { echo 'make chapter: say which, as in: make chapter CHAPTER=gromov PARAMS="p=59"' >&2; exit 2; }

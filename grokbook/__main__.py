@@ -130,8 +130,8 @@ def book_(arguments: argparse.Namespace) -> None:
 
 
 def figures(arguments: argparse.Namespace) -> None:
-    """execute every chapter and write its plots to figures/<chapter>/"""
-    build.make_figures(settings(arguments))
+    """execute every chapter, or one, and write its plots to figures/<chapter>/"""
+    build.make_figures(settings(arguments), arguments.chapter)
 
 
 def register(arguments: argparse.Namespace) -> None:
@@ -303,7 +303,7 @@ def parser() -> Parser:
         (queue_, "run minutes cores out device", "queue --run --minutes 9 --cores 1"),
         (run, "chapter parameter scale fresh device", "run gromov -p p=59 width=1024"),
         (book_, "scale fresh device", "book --scale quick"),
-        (figures, "scale fresh device", "figures"),
+        (figures, "chapter scale fresh device", "figures gromov"),
         (status, "experiment", "status gromov"),
         (register, "chapter why", 'register gromov --why "the bound was in degrees, not radians"'),
         (verify, "experiment parameter reduced sample device workers scheduler", "verify gu/base --sample 1"),
@@ -320,7 +320,8 @@ def parser() -> Parser:
         made.set_defaults(do=do, parser=made)
         for name in taken.split():
             names, told = known[name]
-            made.add_argument(*names, **(told | {"nargs": "?"} if do in (list_, status) else told))
+            optional = do in (list_, figures, status) and not names[0].startswith("-")
+            made.add_argument(*names, **(told | {"nargs": "?"} if optional else told))
     return top
 
 

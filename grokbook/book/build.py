@@ -75,17 +75,19 @@ def make_book(settings: Settings) -> Path:
         return _render(stage, settings.build / "html", settings.build / "jupyter-book.log", strict=True)
 
 
-def make_figures(settings: Settings) -> Path:
-    """Execute every chapter and put its plots into figures/ (at quick scale: into the build)."""
-    given = {name: plan(name, {}, settings) for name in chapters(settings.root)}
+def make_figures(settings: Settings, chapter: str | None = None) -> Path:
+    """Execute every chapter, or one, and put its plots into figures/ (at quick scale: into the build)."""
+    known, own = chapters(settings.root), chapter or ""
+    names = [parameters.one_of("chapter", own, known)] if own else known
+    given = {name: plan(name, {}, settings) for name in names}
     full = settings.scale == "full"
     place = settings.root / "figures" if full else settings.build / "figures-quick"
     with _building(settings, "the figures"):
         stage = _stage(settings.root, settings.build / "figures" / "stage")
         drawn = stage / "figures"
-        shutil.rmtree(drawn)
+        shutil.rmtree(drawn / own, ignore_errors=True)
         _execute(given, stage, settings)
-        made, there = ({path.relative_to(top) for path in top.rglob("*.*")} for top in (drawn, place))
+        made, there = ({path.relative_to(top) for path in (top / own).rglob("*.*")} for top in (drawn, place))
         same, _, _ = filecmp.cmpfiles(drawn, place, map(str, made), shallow=False)
         new = made - set(map(Path, same))
         for path in new:

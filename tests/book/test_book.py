@@ -19,6 +19,7 @@ from grokbook import __main__ as command_line
 from grokbook.book import build as book
 from grokbook.book import notebooks
 from grokbook.book.build import BuildError, Settings
+from grokbook.book.parameters import BadInput
 from tests import forked
 
 
@@ -196,6 +197,12 @@ def test_figures_are_collected_and_only_what_changed_is_written(small_book, caps
     quick = book.make_figures(Settings(scale="quick", root=root))
     assert tree(quick) == before and quick != place
     assert tree(place) == before  # committed figures are never those of another scale
+    (place / "other").mkdir()
+    (place / "other" / "two.svg").write_text("<svg/>")
+    book.make_figures(Settings(root=root), "small")
+    assert "no page makes" not in capsys.readouterr().out and (place / "other" / "two.svg").exists()
+    with pytest.raises(BadInput, match='no chapter "smal"'):
+        book.make_figures(Settings(root=root), "smal")
 
 
 def test_records_are_told_once_each_with_where_they_came_from(tmp_path, capsys):
