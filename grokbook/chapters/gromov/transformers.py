@@ -78,6 +78,13 @@ def attention_heads_light(s: Settings, *, train_fraction: Share = 0.5, steps: St
     return _attention("attention_heads_light", nets, s, s.heads, s.few, train_fraction, steps)
 
 
+@section.experiment(quick={"train_fraction": 0.7, "steps": 20})
+def attention_single_head(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 2_000) -> Experiment:
+    """Fig. 13 with one head and no weight decay: which of them keeps it from learning its training set?"""
+    nets: Nets = {name: (layers, attention, 0.0) for name, (layers, attention, _) in NETS.items()}
+    return _attention("attention_single_head", nets, s, s.heads[:1], s.few, train_fraction, steps)
+
+
 def activation_share(record: xr.Dataset, snapshot: int = -1) -> NDArray[np.float64]:
     """(run,) median over hidden units of the share of an activation's power in its strongest family of frequencies."""
     return np.nanmedian(record.activation_share.values, axis=-1)[:, snapshot]
@@ -160,4 +167,17 @@ section.claim(
     ),
     on="attention_heads",
     paper="a jump of test accuracy in all three nets; few heads fail on the training set too",
+)
+
+section.claim(
+    "one-head",
+    "beside Fig. 13",
+    "It is the number of heads, and not weight decay, that keeps a single one from learning its training set.",
+    *(
+        Part(f"{net}: highest train accuracy with one head and no decay", of(net, train_with_one), below(0.99), percent)
+        for net in NETS
+    ),
+    on="attention_single_head",
+    forecast="more than with decay, and not all",
+    whose="ours",
 )
