@@ -108,7 +108,7 @@ def below(page: Page, id: str, behind: Sequence[str], source: str) -> str:
     chapter = page.chapter.name
     lines = [_ran(page, name) for name in behind] or ["Nothing is trained for it."]
     links = files(chapter, id) if session.current().figures else ""
-    draw = f"{f'As it is drawn: {links}. ' if links else ''}<code>make figures</code> draws it again."
+    draw = f"{f'As it is drawn: {links}. ' if links else ''}<code>make figures CHAPTER={chapter}</code> draws it again."
     made = f"<ul>{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>"
     code = str(highlight(source, PythonLexer(), HtmlFormatter())) if source else ""
     many = _count([page[name] for name in behind])
