@@ -18,7 +18,9 @@ from grokbook.words import percent, times
 section = Section("curve")
 
 
-@section.experiment(smaller=[{"seeds": 1, "updates": 300_000}, {"seeds": 1, "updates": 30_000}], quick={"updates": 100})
+@section.experiment(
+    smaller=[{"seeds": 1}, {"seeds": 1, "updates": 300_000}, {"seeds": 1, "updates": 30_000}], quick={"updates": 100}
+)
 def without_decay(s: Settings, *, updates: Steps = 1_000_000) -> Experiment:
     """Figs 1 left and 4: x/y from half of the table under Adam without weight decay."""
     runs = (run(s, "x/y", s.train_fraction, ADAM, updates, seed, "Adam, no decay") for seed in range(s.seeds))
