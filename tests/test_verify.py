@@ -60,7 +60,7 @@ def test_elsewhere_small_differences_pass_and_the_verdict_says_what_was_demanded
     alter(rounded)
     found = verify(tiny(), workers=1)
     assert found.passed and not any(one.identical for one in found.comparisons)
-    assert "another machine there" in found.verdict and "within 0.0001" in found.verdict
+    assert "another machine there" in found.verdict and "within 0.0001, and, of all runs but 1," in found.verdict
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,18 @@ def test_elsewhere_what_is_beyond_the_seeds_range_fails_and_is_named(name, posit
     alter(other)
     found = verify(tiny(), workers=1)
     assert not found.passed and all(told in one.why for one in found.comparisons)
+
+
+def test_elsewhere_as_many_runs_may_be_too_far_as_other_seeds_would_be():
+    runner.train(tiny(), workers=1)
+    alter(made_elsewhere)
+    found = verify(tiny(), workers=1)
+    late, started = (dataclasses.replace(found.comparisons[0], why="late", same_start=start) for start in (True, False))
+    others = found.comparisons[1:]
+    assert found.passed and found.spared == 1  # three seeds, each the first or the last of four in half of the cases
+    assert dataclasses.replace(found, comparisons=[late, *others]).passed
+    for worse in ([late, late, others[0]], [started, *others]):
+        assert not dataclasses.replace(found, comparisons=worse).passed
 
 
 def test_the_range_of_the_seeds_is_that_of_the_condition():
