@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import inspect
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -27,13 +28,15 @@ from IPython.display import HTML, Image, display
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
-from grokbook.claims import OUTCOMES, SIZES, Verdict, smallest
+from grokbook.claims import OUTCOMES, SIZES, Claim, Verdict, smallest
 from grokbook.measures.common import unmeasured
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
 from grokbook.words import number, suggest, unbroken
+
+IMPOSSIBLE = (ArithmeticError, LookupError, ValueError)  # what a computation raises that has nothing to go on
 
 
 class NotTrained(KeyError):
@@ -52,7 +55,9 @@ class Page(Mapping[str, xr.Dataset]):
 
     def __init__(self, chapter: Chapter, chosen: Settings) -> None:
         self.chapter, self.settings = chapter, chosen
-        self.at_home = dataclasses.replace(chosen, budget=0.0, device="auto") == chapter.settings(budget=0.0)
+        plain, quick = dataclasses.replace(chosen, budget=0.0, device="auto"), {**chapter.quick, "budget": 0.0}
+        self.at_home = plain == chapter.settings(budget=0.0)
+        self.of_a_reader = not self.at_home and plain != chapter.settings(**quick)  # at settings that we have not tried
         self.verdicts: dict[str, tuple[Verdict, Verdict]] = {}  # by today's parts, and as counted
         self._found: dict[str, xr.Dataset | NotTrained] = {}
         self._asked: list[str] = []  # names since the last figure
@@ -82,6 +87,10 @@ class Page(Mapping[str, xr.Dataset]):
                 self._found[name] = self._obtain(name) if name in self.chapter.experiments else self._study(name)
             except NotTrained as error:
                 self._found[name] = error
+            except IMPOSSIBLE as error:
+                if not (self.of_a_reader or (name in self.chapter.studies and isinstance(error, ValueError))):
+                    raise
+                self._found[name] = NotTrained(name, str(error))
         self._asked.append(name)
         if isinstance(found := self._found[name], NotTrained):
             raise found
@@ -102,11 +111,8 @@ class Page(Mapping[str, xr.Dataset]):
         compute = self.chapter.studies[name]
         arguments = inspect.signature(compute).parameters
         given: dict[str, Any] = {one: self.settings if one == "s" else self[one] for one in arguments}
-        try:
-            with unmeasured():
-                study = compute(**given)
-        except ValueError as error:
-            raise NotTrained(name, str(error)) from None
+        with unmeasured():
+            study = compute(**given)
         behind = [data for data in (*given.values(), study) if isinstance(data, xr.Dataset)]
         return study.assign_attrs(size=smallest(data.attrs.get("size", "full") for data in behind))
 
@@ -166,13 +172,24 @@ class Page(Mapping[str, xr.Dataset]):
 
     @contextlib.contextmanager
     def cell(self) -> Iterator[None]:
-        """What cells run in: quiet about what was not measured, and where a record is missing one line that says so."""
+        """What cells run in: quiet about what was not measured, and where a record is missing one line that says so.
+
+        So it is at a reader's settings where a cell fails, as with a figure of which nothing is left: the page goes on.
+        """
         try:
             with unmeasured():
                 yield
         except NotTrained as error:
-            self._asked = []
-            display(plotting.picture(plotting.placeholder(f"Not trained yet: {error.name}\n{error.command}")))
+            self._instead(f"Not trained yet: {error.name}\n{error.command}")
+        except IMPOSSIBLE as error:
+            if not self.of_a_reader:
+                raise
+            print(f"not to be had at these settings: {_what(error)}", file=sys.stderr)
+            self._instead(f"Not to be had at these settings\n{_what(error)}")
+
+    def _instead(self, told: str) -> None:
+        self._asked = []
+        display(plotting.picture(plotting.placeholder(told)))
 
     def claims(self, *ids: str) -> None:
         """Show claims that no figure decides."""
@@ -192,7 +209,7 @@ class Page(Mapping[str, xr.Dataset]):
         if id not in self.verdicts:
             asked = list(self._asked)
             claim = self.chapter.claims[id]
-            today, counted = claim.judge(self), claim.judge(self, counted=True)
+            today, counted = self._judged(claim), self._judged(claim, counted=True)
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})
                 outcome = register.counted(entry, counted.outcome, counted.size)
@@ -200,12 +217,20 @@ class Page(Mapping[str, xr.Dataset]):
                 counted = dataclasses.replace(counted, outcome=outcome, told=told)
             missing: Any = [self._found[one] for one in claim.needs if one not in self]
             untested = Verdict("not tested", note="; ".join(dict.fromkeys(one.command for one in missing)))
-            today, counted = (untested if one.outcome == "not tested" else one for one in (today, counted))
+            today, counted = (untested if missing and one.outcome == "not tested" else one for one in (today, counted))
             self.verdicts[id] = today, counted
             self._asked = asked
             badge = fold.badge(counted.outcome, counted.size, whose=claim.whose, today=today.outcome)
             glue(f"badge-{id}", fold.Html(badge, text=fold.word(counted.outcome, claim.whose)))
         return self.verdicts[id]
+
+    def _judged(self, claim: Claim, *, counted: bool = False) -> Verdict:
+        try:
+            return claim.judge(self, counted=counted)
+        except IMPOSSIBLE as error:
+            if not self.of_a_reader:
+                raise
+            return Verdict("not tested", note=f"not to be had at these settings: {_what(error)}")
 
     def facts(self, **facts: object) -> None:
         """Numbers and words for the prose: ``{glue:text}`` shows them. Text is taken as it is."""
@@ -275,6 +300,11 @@ class Page(Mapping[str, xr.Dataset]):
         }
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         records.write_whole(plotting.folder(self.chapter.name) / "claims.json", text.encode())
+
+
+def _what(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def standing(chapter: Chapter) -> dict[str, str]:

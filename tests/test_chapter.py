@@ -107,6 +107,24 @@ def test_at_other_settings_failing_decides_nothing_and_the_page_says_what_was_ch
     assert CHAPTER.page({"seeds": 9})["learning_curves"].attrs["size"] == "full", "more seeds decide as well"
 
 
+@pytest.mark.parametrize("given", [{}, CHAPTER.quick])
+def test_where_we_have_tried_a_page_its_errors_are_errors(given):
+    with pytest.raises(ZeroDivisionError), CHAPTER.page(given).cell():
+        1 / 0  # noqa: B018
+
+
+def test_at_a_readers_settings_what_cannot_be_computed_is_told_and_the_page_goes_on(monkeypatch, capsys):
+    page = CHAPTER.page({"p": 59})
+    with page.cell():
+        np.min([])
+    assert "not to be had at these settings: ValueError: zero-size array" in capsys.readouterr().err
+    monkeypatch.setitem(CHAPTER.studies, "analytic", lambda s: [][s.p])
+    monkeypatch.setattr(runner, "known", lambda one: 1 / 0)
+    for one, name in (("claim-1", "analytic"), ("fig1a", "learning_curves")):
+        assert name not in page and page.judge(one)[1].outcome == "not tested"
+    assert page.judge("claim-1")[1].note == "list index out of range"
+
+
 def test_a_misspelt_record_or_claim_is_named_with_the_nearest():
     page = CHAPTER.page({})
     with pytest.raises(KeyError, match="did you mean"):

@@ -10,6 +10,7 @@ from grokbook import settings
 from grokbook.chapter import Chapter
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Seeds, Share, choice, whole
 
+EVEN = Range("an even number of at least 8", lambda pixels: type(pixels) is int and pixels >= 8 and pixels % 2 == 0)
 FILE = Range("the path of a file, or nothing,", lambda path: not path or Path(path).is_file())
 
 
@@ -19,7 +20,7 @@ class Settings(settings.Settings):
 
     symbols: Annotated[int, whole(2, 11)] = 11
     train_fraction: Share = 0.25
-    size: Annotated[int, whole(8)] = 224
+    size: Annotated[int, EVEN] = 224
     width: Annotated[float, POSITIVE] = 1.0
     channels: Annotated[int, whole(1, 3)] = 3
     drawing: Annotated[str, choice("as_released", "intended")] = "as_released"

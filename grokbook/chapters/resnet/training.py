@@ -20,7 +20,8 @@ def run(task: ShapeSum, model: Any, seed: int, *, epochs: int, weight_decay: flo
     """One training at the released settings: learning rate .001, cross-entropy, the last batch of an epoch short."""
     optimizer = Adam(1e-3, weight_decay)
     steps = epochs * steps_per_epoch(task.train_size)
-    return Run(task, model, optimizer, steps, seed, "cross_entropy", BATCH, label, last_batch="short")
+    batch = min(BATCH, task.train_size)
+    return Run(task, model, optimizer, steps, seed, "cross_entropy", batch, label, last_batch="short")
 
 
 def on_pictures(name: str, s: Settings, *conditions: dict[str, Any], epochs: int, seeds: int) -> Experiment:
