@@ -113,8 +113,9 @@ class Page(Mapping[str, xr.Dataset]):
         given: dict[str, Any] = {one: self.settings if one == "s" else self[one] for one in arguments}
         with unmeasured():
             study = compute(**given)
-        behind = [data for data in (*given.values(), study) if isinstance(data, xr.Dataset)]
-        return study.assign_attrs(size=smallest(data.attrs.get("size", "full") for data in behind))
+        behind = [data.attrs for data in (*given.values(), study) if isinstance(data, xr.Dataset)]
+        sizes = [one["size"] for one in behind if "size" in one]
+        return study.assign_attrs(size=smallest(sizes or ["full" if self.at_home else "smaller"]))
 
     def _obtain(self, name: str) -> xr.Dataset:
         wanted = self.experiment(name)

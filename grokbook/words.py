@@ -13,16 +13,16 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300; "never" for infinity, a dash for none."""
+    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300, 4.00·10¹²; "never" for infinity, a dash for none."""
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
         return "never"
-    if value == int(value) or abs(value) >= 1000:
-        return f"{round(value):,}".replace("-", "−")
-    if abs(value) < 1e-3:
+    if 0 < abs(value) < 1e-3 or abs(value) >= 1e9:
         mantissa, exponent = f"{value:.2e}".split("e")
         return f"{mantissa}·10{str(int(exponent)).translate(RAISED)}".replace("-", "−")
+    if value == int(value) or abs(value) >= 1000:
+        return f"{round(value):,}".replace("-", "−")
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{digits}f}".replace("-", "−")
 

@@ -105,6 +105,7 @@ def test_at_other_settings_failing_decides_nothing_and_the_page_says_what_was_ch
     assert page["learning_curves"].attrs["size"] == "smaller"
     assert "p = 59 (book: 97), seeds = 9 (book: 5)" in page._elsewhere()
     assert CHAPTER.page({"seeds": 9})["learning_curves"].attrs["size"] == "full", "more seeds decide as well"
+    assert [CHAPTER.page(given)["phase_noise"].attrs["size"] for given in ({}, {"p": 13})] == ["full", "smaller"]
 
 
 @pytest.mark.parametrize("given", [{}, CHAPTER.quick])

@@ -18,6 +18,7 @@ from grokbook.words import html, number, percent
         (0.000430, "4.30·10⁻⁴"),
         (-2.44e-9, "−2.44·10⁻⁹"),
         (-2.5, "−2.50"),
+        (3.97e26, "3.97·10²⁶"),
         (np.nan, "–"),
         (None, "–"),
     ],
