@@ -30,4 +30,5 @@ def unmeasured() -> Iterator[None]:
     """While it lasts, what nan ("not measured"), infinity ("never") and empty arrays give comes without a warning."""
     with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice|All-NaN|Degrees of freedom", RuntimeWarning)
+        warnings.simplefilter("ignore", np.exceptions.RankWarning)  # a line through points of one place
         yield
