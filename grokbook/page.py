@@ -90,7 +90,8 @@ class Page(Mapping[str, xr.Dataset]):
             except IMPOSSIBLE as error:
                 if not (self.of_a_reader or (name in self.chapter.studies and isinstance(error, ValueError))):
                     raise
-                self._found[name] = NotTrained(name, str(error))
+                told = str(error) if isinstance(error, ValueError) else f"at these settings {_what(error)}"
+                self._found[name] = NotTrained(name, told)
         self._asked.append(name)
         if isinstance(found := self._found[name], NotTrained):
             raise found

@@ -123,7 +123,7 @@ def test_at_a_readers_settings_what_cannot_be_computed_is_told_and_the_page_goes
     monkeypatch.setattr(runner, "known", lambda one: 1 / 0)
     for one, name in (("claim-1", "analytic"), ("fig1a", "learning_curves")):
         assert name not in page and page.judge(one)[1].outcome == "not tested"
-    assert page.judge("claim-1")[1].note == "list index out of range"
+    assert page.judge("claim-1")[1].note == "at these settings IndexError: list index out of range"
 
 
 def test_a_misspelt_record_or_claim_is_named_with_the_nearest():
