@@ -57,10 +57,11 @@ def problems(canvas: FigureCanvasAgg) -> list[str]:
 
 
 def axis_name(figure: Figure, ax: Axes, name: str) -> str:
-    """What the "x" or "y" axis of a panel is called; where the panel does not say, by one that it is in line with."""
+    """What the "x" or "y" axis of a panel is called: by the panel, by one that it is in line with, or by the figure."""
     shared = getattr(ax, f"get_shared_{name}_axes")().get_siblings(ax)
     alike = [ax, *shared, *(one for one in figure.axes if _in_line(ax, one, name))]
-    return next(filter(None, (getattr(one, f"get_{name}label")() for one in alike)), "")
+    whole = getattr(figure, f"get_sup{name}label")()
+    return next(filter(None, (getattr(one, f"get_{name}label")() for one in alike)), whole)
 
 
 def _in_line(ax: Axes, other: Axes, name: str) -> bool:

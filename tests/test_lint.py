@@ -24,6 +24,13 @@ def test_a_named_and_legible_figure_passes(figure):
     assert lint.problems(plotting.drawn(made)) == []
 
 
+def test_a_name_below_the_whole_figure_serves_its_panels(figure):
+    made, ax = figure
+    ax.set_xlabel("")
+    made.supxlabel("steps", fontsize=plotting.SMALL)
+    assert lint.problems(plotting.drawn(made)) == [] and lint.axis_name(made, ax, "x") == "steps"
+
+
 @pytest.mark.parametrize(
     "spoil, words",
     [
