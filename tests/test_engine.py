@@ -148,7 +148,7 @@ def test_curves_are_what_a_plain_evaluation_gives():
     run = members(AdamW(0.01, 1.0), seeds=(3,))[0]
     record = engine.train(experiment([run], measures=("weight_norm", "gradient_norm")), dtype="float64")
     net = plain_training(run, torch.float64, 20)
-    pairs, labels = (torch.from_numpy(part) for part in run.task.table())
+    pairs, labels = (torch.tensor(part) for part in run.task.table())
     mask = torch.from_numpy(run.task.in_train(run.seed))
     outputs, one_hot = net(pairs), torch.nn.functional.one_hot(labels, 11)
     at = record.sel(step=20).isel(run=0)
