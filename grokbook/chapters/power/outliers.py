@@ -24,7 +24,10 @@ COUNTS = (0, 10, 100, 1000, 2000, 3000)
 
 
 @section.experiment(
-    smaller=[{"seeds": 1, "steps": 10_000, "correct": (0.5, 0.6, 0.7, 0.9), "counts": (0, 1000, 3000)}],
+    smaller=[
+        {"seeds": 1, "correct": (0.5, 0.6, 0.7), "counts": (0, 1000, 3000)},
+        {"seeds": 1, "steps": 10_000, "correct": (0.5, 0.6, 0.7, 0.9), "counts": (0, 1000, 3000)},
+    ],
     quick={"correct": (0.7,), "counts": (0, 3), "steps": 100},
 )
 def outliers(s: Settings, *, correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79), counts: Counts = COUNTS) -> Experiment:
