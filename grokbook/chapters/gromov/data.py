@@ -27,7 +27,10 @@ section = Section("data")
 SHARES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-@section.experiment(quick={"gd_limit": 120, "adam_limit": 80}, smaller=[{"p": 53, "width": 256, "fractions": SHARES}])
+@section.experiment(
+    quick={"gd_limit": 120, "adam_limit": 80},
+    smaller=[{"seeds": 1}, {"p": 53, "width": 256, "fractions": SHARES}],
+)
 def data_fraction(s: Settings, *, gd_limit: Steps = 20_000, adam_limit: Steps = 3_000) -> Experiment:
     """Fig. 4a: when runs grok against how much they see, for six optimizers. A run ends when it has grokked."""
     runs: list[Run] = []

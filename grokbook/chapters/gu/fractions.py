@@ -45,7 +45,8 @@ DNN_FRACTIONS = (0.3, 0.5, 0.7)
 
 
 @section.experiment(
-    smaller=[{"p": 47, "d_model": 64, "width": 128, "seeds": 1, "steps": 4_000}], quick={"width": 64, "steps": 40}
+    smaller=[{"seeds": 1}, {"p": 47, "d_model": 64, "width": 128, "seeds": 1, "steps": 4_000}],
+    quick={"width": 64, "steps": 40},
 )
 def dnn(s: Settings, *, width: Width = 512) -> Experiment:
     """Section 6.1's network with two hidden layers, on x^2 + xy + y^2 and on x + y."""
