@@ -72,6 +72,11 @@ def relapse(record: xr.Dataset) -> NDArray[np.float64]:
     return np.where(np.isinf(lowest), np.nan, lowest)
 
 
+def learnt(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) the best training accuracy."""
+    return best(record, "train_accuracy")
+
+
 def spared(without: xr.Dataset, decayed: xr.Dataset) -> float:
     """How many times as long it takes without decay, at least; medians over seeds."""
     return float(np.median(least_t_test(without)) / np.median(t_test(decayed)))
@@ -103,7 +108,7 @@ section.claim(
     "Fig. 1, left",
     "Without any weight decay it generalises in the end, a hundred times later than it learnt its training set.",
     Part("t_test", t_test, REACHED),
-    Part("t_test / t_train", lag, at_least(100), times),
+    Part("t_test (else the last step) / t_train", lag, at_least(100), times),
     on="without_decay",
     paper="validation is perfect near 1,000,000; the text says that it starts after 1,000 times the steps for training",
 )
@@ -144,6 +149,7 @@ section.claim(
     "beside Fig. 1, left",
     "Without decay it takes at least ten times as long.",
     Part("t_test without decay / with it, at least", spared, at_least(10), times, on=("without_decay", "with_decay")),
+    Part("training rows it then knows", learnt, at_least(0.99), percent, on=("without_decay",)),
     whose="ours",
 )
 
@@ -151,7 +157,7 @@ section.claim(
     "reduction",
     "beside Fig. 1, left",
     "With p = 31 and one layer division still shows the gap, but not reliably: training accuracy falls again.",
-    Part("t_test / t_train", lag, at_least(4), times, every=True),
+    Part("t_test (else the last step) / t_train", lag, at_least(4), times, every=True),
     Part("lowest training accuracy after t_test", relapse, at_most(0.95), percent),
     on="reduced_size",
     forecast="9 to 14; .69 once (three runs)",

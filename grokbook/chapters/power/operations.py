@@ -175,7 +175,7 @@ section.claim(
     "beside Fig. 2, right",
     "This holds on rows without a trained mirror too: less data are needed, not only fewer answers.",
     *_cheaper(
-        "F({1}) - F({0}), of 100 unmirrored rows or more",
+        "F({1}) - F({0}), the latter to 95 % of 100 unmirrored rows or more",
         "best accuracy of 100 unmirrored rows or more of {0} less {1}",
         curve="accuracy_unmirrored",
     ),

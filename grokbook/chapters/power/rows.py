@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.theory.cosets import coset_contrast
+from grokbook.chapters.power.theory.cosets import SUBGROUPS, coset_contrast
 from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
 from grokbook.claims import Part, above, at_least, at_most
 from grokbook.curves import best, last
@@ -105,12 +105,16 @@ def circles(circle_rows: xr.Dataset) -> xr.Dataset:
 
 @section.study
 def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
-    """For each run: ``coset_contrast`` of its output rows, at the start and at the end: (run, snapshot)."""
+    """``coset_contrast`` of the output rows, (run, snapshot), at start and end, and as ``point_...`` for "point"."""
     if coset_rows.sizes["output"] != 120:
         raise ValueError("cosets are looked for in S5")
-    found = [[coset_contrast(W_U.T) for W_U in matrices] for matrices in coset_rows.W_U.values.astype(float)]
-    names = ("ratio", "parity", "deviations", "p_value")
-    variables = {name: (("run", "snapshot"), [[getattr(one, name) for one in row] for row in found]) for name in names}
+    variables = {}
+    for subgroup in SUBGROUPS:
+        rows = coset_rows.W_U.values.astype(float).swapaxes(-1, -2)
+        found = [[coset_contrast(one, subgroup) for one in run] for run in rows]
+        for name in ("ratio", "parity", "deviations", "p_value"):
+            values = [[getattr(one, name) for one in run] for run in found]
+            variables["point_" * (subgroup == "point") + name] = ("run", "snapshot"), values
     return xr.Dataset({**variables, "best": ("run", best(coset_rows))}, {"label": ("run", coset_rows.label.values)})
 
 

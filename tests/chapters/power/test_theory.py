@@ -198,9 +198,10 @@ def test_a_random_basis_has_columns_of_unit_length():
 # --- cosets -------------------------------------------------------------------------------------------------
 
 
-def test_each_way_is_a_partition_into_cosets_of_one_parity():
-    ways = coset_partitions()
-    assert len({tuple(map(tuple, way)) for way in ways.tolist()}) == 12
+@pytest.mark.parametrize(("name", "shape"), [("paper", (12, 12, 10)), ("point", (10, 10, 12))])
+def test_each_way_is_a_partition_into_cosets_of_one_parity(name, shape):
+    ways = coset_partitions(name)
+    assert ways.shape == shape and len({tuple(map(tuple, way)) for way in ways.tolist()}) == len(ways)
     for way in ways:
         assert sorted(way.ravel().tolist()) == list(range(120))
         assert all(len(set(parity()[block])) == 1 for block in way)
@@ -209,6 +210,8 @@ def test_each_way_is_a_partition_into_cosets_of_one_parity():
     right = {frozenset(S5.index(_then(S5[x], S5[h])) for h in subgroup) for x in range(120)}
     found = [{frozenset(block) for block in way} for way in ways.tolist()]
     assert left in found and right in found
+    if name == "point":
+        assert any(len({S5[g][0] for g in way[0]}) == 1 for way in ways)
 
 
 def test_ratio_agrees_with_a_double_loop():
@@ -252,6 +255,12 @@ def test_rows_made_of_permutation_matrices_are_one_representation_whose_cosets_l
     for made, name in ((rows, "4"), (signed, "4, sign"), (parity()[:, None] + np.zeros(3), "1, sign")):
         assert dict(zip(names, representation_shares(made).round(9), strict=True))[name] == 1
     assert coset_contrast(rows, draws=50).deviations < -5  # a group that moves all points leaves no vector in place
+    assert (
+        coset_contrast(signed, "point", draws=50).deviations > 5
+    )  # one that leaves a point in place leaves its vector
+    exact = (matrices - matrices.mean(0)) * (1 - 2 * parity())[:, None]  # cosines are the character over four
+    assert coset_contrast(exact, "point", draws=1).ratio == pytest.approx((9 / 11) / (37 / 36))
+    assert coset_contrast(exact, draws=1).ratio == pytest.approx(10 / 9)
     shares = representation_shares(np.random.default_rng(1).normal(size=(120, 4000)))
     np.testing.assert_allclose(shares, [n * n / 119 for n in (0, 1, 4, 4, 5, 5, 6)], atol=0.01)
     assert np.isnan(representation_shares(np.ones((6, 2)))).all()

@@ -14,28 +14,35 @@ from grokbook.measures.groups import ELEMENTS, parity
 from grokbook.tasks import group_table
 
 Array = NDArray[np.float64]
+SUBGROUPS = {  # by what generates them: where the five points go
+    "paper": ([3, 4, 2, 0, 1], [0, 2, 1, 4, 3]),  # <(0,3)(1,4), (1,2)(3,4)>, dihedral, of ten elements
+    "point": ([1, 2, 0, 3, 4], [1, 0, 3, 2, 4]),  # the twelve even ones that leave a point in place
+}
 
 
 class CosetContrast(NamedTuple):
-    """How much closer rows of one coset are than rows of two, for the best of twelve ways to take cosets."""
+    """How much closer rows of one coset are than rows of two, for the best way to take cosets."""
 
     ratio: float  #: mean cosine distance within cosets over that between them; small where they cluster
     partition: int  #: the way: an index of `coset_partitions`
-    null: Array  #: (draws,) the best of twelve, too, with the elements' names exchanged at random
+    null: Array  #: (draws,) the best of as many, too, with the elements' names exchanged at random
     deviations: float  #: by how many standard deviations of the null the ratio lies below its mean
     p_value: float  #: share of draws, and of the ratio itself, that are as small
     parity: float  #: the ratio that parity alone gives, even against odd permutations
 
 
-def coset_contrast(rows: ArrayLike, *, keep_parity: bool = True, draws: int = 1000) -> CosetContrast:
-    """Compare the cosets of <(0,3)(1,4), (1,2)(3,4)> and its conjugates with partitions of the same sizes.
+def coset_contrast(
+    rows: ArrayLike, subgroup: str = "paper", *, keep_parity: bool = True, draws: int = 1000
+) -> CosetContrast:
+    """Compare the cosets of a subgroup and its conjugates with partitions of the same sizes.
 
-    The subgroup is dihedral of order 10 and even, so each of its cosets is of one parity: a network that knows no
-    more than the sign of a permutation has smaller distances within cosets than within partitions drawn freely. The
-    null therefore exchanges names among even elements and among odd ones, and takes its best of twelve as well.
+    The subgroups are even, so each of their cosets is of one parity: a network that knows no more than the sign of a
+    permutation has smaller distances within cosets than within partitions drawn freely. The null therefore exchanges
+    names among even elements and among odd ones, and takes the best of as many ways as there are.
 
     Args:
         rows: (120, d) a vector for each element of S5, in lexicographic order, as in ``group_table("S5")``.
+        subgroup: one of ``SUBGROUPS``.
         keep_parity: False exchanges names freely, which is the comparison that parity passes.
         draws: how many times.
 
@@ -49,7 +56,7 @@ def coset_contrast(rows: ArrayLike, *, keep_parity: bool = True, draws: int = 10
     checks.integer("draws", draws, 1)
     unit = rows / length
     distance = 1 - unit @ unit.T
-    cosets = coset_partitions()
+    cosets = coset_partitions(subgroup)
     ratios = _ratios(distance, cosets)
     generator = np.random.default_rng(0)
     null = np.empty(draws)
@@ -79,14 +86,17 @@ def _ratios(distance: Array, partitions: NDArray[np.int64]) -> Array:
 
 
 @lru_cache
-def coset_partitions() -> NDArray[np.int64]:
-    """The twelve partitions of S5, (12, 12, 10): for six conjugate subgroups xH, and for the same six Hx."""
+def coset_partitions(subgroup: str = "paper") -> NDArray[np.int64]:
+    """Partitions of S5 into cosets, (way, coset, member): xH for all conjugates H of a subgroup, then Hx.
+
+    There are six conjugates of the paper's, (12, 12, 10), and five of that of a point, (10, 10, 12).
+    """
     product, inverse = group_table("S5"), inverses(group_table("S5"))
-    generators = [ELEMENTS.tolist().index(one) for one in ([3, 4, 2, 0, 1], [0, 2, 1, 4, 3])]
-    subgroup = {0}
-    while (larger := subgroup | {int(product[a, b]) for a in subgroup for b in generators}) != subgroup:
-        subgroup = larger
-    conjugates = {tuple(sorted(product[product[x, list(subgroup)], inverse[x]].tolist())) for x in range(120)}
+    generators = [ELEMENTS.tolist().index(one) for one in SUBGROUPS[subgroup]]
+    own = {0}
+    while (larger := own | {int(product[a, b]) for a in own for b in generators}) != own:
+        own = larger
+    conjugates = {tuple(sorted(product[product[x, list(own)], inverse[x]].tolist())) for x in range(120)}
     ways = []
     for table in (product, product.T):
         for members in sorted(conjugates):
