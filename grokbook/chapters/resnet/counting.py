@@ -1,4 +1,4 @@
-"""What test accuracy would be without understanding: memory of permutations, confused symbols, rough sums, neighbours.
+"""What different kinds of knowledge would score: memory of permutations, confused symbols, rough sums, neighbours.
 
 Nothing here is trained.
 """

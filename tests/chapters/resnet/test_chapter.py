@@ -53,7 +53,7 @@ def outcomes(name: str) -> dict[str, str]:
 
 def test_a_course_as_in_the_figure_reproduces_it() -> None:
     found = outcomes("grokking")
-    assert found.pop("larger-too") == "partly"  # which says that nothing rises
+    assert found.pop("larger-too") == "partly"  # which says that 0.9 is never reached
     assert set(found.values()) == {"reproduced"}
 
 
