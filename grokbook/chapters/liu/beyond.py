@@ -69,7 +69,7 @@ def _above_theory(record: xr.Dataset, study: xr.Dataset) -> float:
 section.claim(
     "critical-trained",
     "beyond Fig. 4b",
-    "Networks follow: the share that they need falls with the number of symbols.",
+    "Networks need a smaller share of the largest table than of the smallest, nowhere much less than the theory's.",
     Part("median smallest share at the largest p less that at the smallest",
         lambda critical_sizes: np.subtract(*_median_shares(critical_sizes)[[-1, 0]]), below(0)),
     Part("least difference to the theory's share",

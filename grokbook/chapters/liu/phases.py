@@ -180,7 +180,7 @@ def _edge(name: str) -> tuple[Part, ...]:
 
 
 section.claim("fig6a", "Fig. 6a",
-    "Embeddings must learn faster than the decoder: below some ratio of the rates nothing generalises.",
+    "Without decay, embeddings must learn faster than the decoder: below some ratio of the rates nothing generalises.",
     _cells("phases_rates", 0.85), *_edge("phases_rates"),
     paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times")  # fmt: skip
 
@@ -389,6 +389,13 @@ def changed(record: xr.Dataset) -> float:
     return float(np.mean(rows))
 
 
+def two_sided(record: xr.Dataset) -> int:
+    """For how many tasks some cells without decay of the embeddings comprehend and others memorise."""
+    rows = [maps.diagram(own, "W_E_weight_decay").phases[0] for _, own in conditions(record)]
+    return sum({COMPREHENSION, MEMORISATION} <= {*row.tolist()} for row in rows)
+
+
 section.claim("fig15", "Fig. 15", "Weight decay of the embeddings hardly matters.",
     Part("cells that change from no decay to a decay of 1", changed, at_most(0.3), percent),
+    Part("tasks, of two, with comprehension and memorisation without it", two_sided, exactly(2)),
     on="phases_decay")  # fmt: skip

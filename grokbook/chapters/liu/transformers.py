@@ -129,6 +129,16 @@ def best_plane(embedding: Array, most: int = 6) -> Plane:
     return max(found, key=lambda one: one.share)
 
 
+def waves(embedding: Array) -> Array:
+    """(n,) shares of the variance of embeddings (p, d) in waves round the circle of symbols, largest first.
+
+    Of the (p - 1) / 2 frequencies those that hold at least twice an even share.
+    """
+    most = (len(embedding) + 1) // 2
+    share = np.array([float(measures.ring_share(embedding, k).share) for k in range(1, most)])
+    return np.sort(share[share >= 2 / (most - 1)])[::-1]
+
+
 def onto(embedding: Array, plane: Plane) -> tuple[Array, float]:
     """Embeddings (p, d) on another's plane, (p, 2), and their ring share at its frequency."""
     points = (embedding - embedding.mean(0)) @ plane.axes.T
@@ -150,9 +160,12 @@ def rings(ring):
     ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; ring share on the
     final plane of the ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw). ``added`` (run,
     draw) is that of normal ones on the plane of their own sum with a ring in a random plane, as large as the final one.
+    ``on_plane`` and ``total`` (run, snapshot) are squared sizes, on the final plane and in all; ``waves`` (run) how
+    many stand out at the end.
     """
     generator, other = map(np.random.default_rng, (0, 1))
-    rows: dict[str, list[Any]] = {"share": [], "roughness": [], "initial": [], "chance": [], "added": []}
+    names = ("share", "roughness", "initial", "chance", "added", "on_plane", "total", "waves")
+    rows: dict[str, list[Any]] = {name: [] for name in names}
     for run in ring.W_E.values.astype(float):
         planes = [best_plane(one) for one in run]
         rows["share"].append([one.share for one in planes])
@@ -162,7 +175,11 @@ def rings(ring):
         rows["chance"].append([onto(generator.normal(size=run[0].shape), planes[-1])[1] for _ in range(20)])
         starts = run[0].std() * other.normal(size=(20, *run[0].shape))
         rows["added"].append([onto(one, best_plane(one + _ring_like(planes[-1], other)))[1] for one in starts])
-    second = {"share": "snapshot", "chance": "draw", "added": "draw"}
+        centred = run - run.mean(1, keepdims=True)
+        rows["on_plane"].append(np.square(centred @ planes[-1].axes.T).sum((1, 2)))
+        rows["total"].append(np.square(centred).sum((1, 2)))
+        rows["waves"].append(len(waves(run[-1])))
+    second = {"share": "snapshot", "chance": "draw", "added": "draw", "on_plane": "snapshot", "total": "snapshot"}
     return xr.Dataset({k: (("run", second[k]) if k in second else "run", np.array(v)) for k, v in rows.items()})
 
 

@@ -107,6 +107,17 @@ def test_contacts_are_counted_along_an_axis():
     assert maps.steps_up(codes, 0, 2) == 1 and maps.steps_up(codes, 2, 0) == 0
 
 
+def test_a_map_that_is_all_confusion_does_not_meet_fig_15():
+    (claim,) = (one for one in phases.section.claims if one.id == "fig15")
+    experiment = phases.section.experiments["phases_decay"](phases.Settings())
+    record = xr.Dataset(coords={key: ("run", value) for key, value in coordinates(experiment.runs).items()})
+    never, slow = np.full(record.sizes["run"], np.nan), record.lr.values < 5e-4
+    both_sides = np.ones(len(slow)), np.where(slow, 9, np.nan)
+    for (t_train, t_val), outcome in (((never, never), "partly"), (both_sides, "reproduced")):
+        found = record.assign(reached_train_accuracy=("run", t_train), reached_test_accuracy=("run", t_val))
+        assert claim.judge({"phases_decay": found}).outcome == outcome
+
+
 def of_batches(**given):
     """The record of Fig. 13 before anything is measured."""
     experiment = phases.section.experiments["phases_batch"](phases.Settings(), **given)

@@ -87,6 +87,13 @@ def test_memorising_and_guessing_do_not_meet_the_criteria_of_fig_3():
     assert found == ["partly", "partly", "reproduced"]
 
 
+def test_networks_without_structure_do_not_meet_fig_10():
+    ideal = outcomes(lambda r: np.where(r > 0.41, 1.0, r), lambda r: r)
+    for index, outcome in ((0.02, "partly"), (0.7, "reproduced")):
+        found = ideal.assign(rqi_strict=index * ideal.ideal_rqi)
+        assert CHAPTER.claims["fig10-real"].judge({"outcomes": found}).outcome == outcome
+
+
 def test_times_that_do_not_depend_on_the_prediction_have_no_rank_correlation():
     generator, sizes = np.random.default_rng(0), np.repeat(effective.TIME_SIZES, 10)
     rate = np.exp(generator.normal(size=len(sizes)) + sizes / 20)

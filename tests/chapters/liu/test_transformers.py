@@ -19,6 +19,19 @@ def test_a_ring_is_found_and_followed_back():
     assert transformers.onto(generator.normal(size=(11, 7)), plane)[1] < 0.6
 
 
+def test_waves_are_counted_and_noise_has_none():
+    angle, generator = 2 * np.pi * np.arange(59) / 59, np.random.default_rng(0)
+    noise = generator.normal(size=(59, 256))
+    assert transformers.waves(noise).size == 0
+    planes = np.linalg.qr(generator.normal(size=(256, 4)))[0].T.reshape(2, 2, 256)
+    rings = [
+        20 * np.stack([np.cos(k * angle), np.sin(k * angle)], -1) @ plane
+        for k, plane in zip((3, 7), planes, strict=True)
+    ]
+    assert transformers.waves(sum(rings)) == pytest.approx([0.5, 0.5])
+    assert transformers.waves(noise + sum(rings)).size == 2
+
+
 def test_all_components_rebuild_the_embeddings():
     embedding = np.random.default_rng(0).normal(size=(9, 4))
     np.testing.assert_allclose(measures.projected(embedding, embedding, 4), embedding, atol=1e-12)
