@@ -30,6 +30,28 @@ def ipr(s: Settings) -> xr.Dataset:
     return xr.Dataset({"ipr": (("definition", "weights", "seed"), values)}, coords)
 
 
+def harmonics(record: xr.Dataset, *multiples: int) -> NDArray:
+    """(run,) at the end: share of the power outside a row's strongest wave at these multiples of its frequency.
+
+    The power of a row of W_in, one operand's half of a unit, is taken relative to its total, and averaged over rows.
+    """
+    W_in = record.W_in.isel(snapshot=-1).values
+    rows = W_in.reshape(*W_in.shape[:2], 2, -1)  # (run, unit, operand, p)
+    power, p = measures.fourier_power(rows), rows.shape[-1]
+    power /= power.sum(-1, keepdims=True)
+    strongest = power[..., 1:].argmax(-1, keepdims=True) + 1
+    found = strongest * np.array(multiples) % p
+    there = np.take_along_axis(power, np.minimum(found, p - found), -1).sum(-1)  # p - k is the same wave as k
+    outside = 1 - np.take_along_axis(power, strongest, -1)[..., 0]
+    return there.mean((1, 2)) / outside.mean((1, 2))
+
+
+def done(record: xr.Dataset) -> NDArray:
+    """(run,) share of the ratio's rise, from first to last, that is done at t_test."""
+    start = record.ipr.values[:, 0]
+    return (at(record, "ipr", t_test(record)) - start) / (last(record, "ipr") - start)
+
+
 def steepest(record: xr.Dataset) -> NDArray:
     """(run,) the step at which the ratio rises fastest."""
     steps = record.step.values

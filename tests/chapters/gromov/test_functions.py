@@ -40,6 +40,7 @@ def test_outputs_of_squares_and_others_come_out_for_weights_made_by_hand():
     by_hand = functions.squared_outputs(record(functions.SQUARED, W_in, made["all roots"]))
     assert by_hand.right == pytest.approx(1, abs=0.05) and by_hand.wrong < 0.05 and by_hand.idle == 0
     noisy = functions.squared_outputs(record(functions.SQUARED, W_in, made["one root, else random phases"]))
+    assert noisy.right < 0.2  # one of the two lines is not there
     assert noisy.idle > 0.03 and noisy.line == pytest.approx(0.4, abs=0.05)  # as much as on the line of n - m
 
 
