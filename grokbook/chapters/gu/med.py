@@ -48,16 +48,18 @@ RECIPE = ("f", "p", "train_fraction", "hole", "size", "split", "d_model", "layer
 
 
 @section.study
-def rivals(base, primes, largest_prime, holes, fractions, overlap, toeplitz):
-    """What follows the test loss after t_fit, over the distinct networks of this chapter at the paper's sizes.
+def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_by_text, fractions, operations, overlap,
+           diameters, toeplitz):  # fmt: skip
+    """What follows the test loss after t_fit, over the distinct one-layer transformers of this chapter with p >= 47.
 
-    ``correlation`` (quantity, network) for MED and its controls; along network ``family``, ``grokked``. A network that
+    ``correlation`` (quantity, network) for MED and its controls; along network ``family``, ``grokked``, ``p``. One that
     stands in two records is taken once, from the first; those that do not memorise in time are left out.
     """
-    families = {"addition": (base, primes, largest_prime), "a hole": (holes,), "x² + xy + y²": (fractions,),
-                "other vocabularies": (overlap,), "other starts": (toeplitz,)}  # fmt: skip
+    families = {"addition": (base, primes, largest_prime, seeds_apart, width_shared), "a hole": (holes, holes_by_text),
+                "other operations": (fractions, operations), "other vocabularies": (overlap, diameters),
+                "other starts": (toeplitz,)}  # fmt: skip
     seen: set[tuple[object, ...]] = set()
-    found: list[tuple[str, bool, list[float]]] = []
+    found: list[tuple[str, bool, int, list[float]]] = []
     for family, records in families.items():
         for record in records:
             values = np.stack(
@@ -65,17 +67,20 @@ def rivals(base, primes, largest_prime, holes, fractions, overlap, toeplitz):
             )  # (run, quantity)
             late = reading.grokked(record)
             for run in range(record.sizes["run"]):
-                key = tuple(str(record[name].values[run]) for name in (*RECIPE, "seed"))
-                if record.p.values[run] >= 47 and key not in seen and np.isfinite(values[run]).all():
-                    found.append((family, bool(late[run]), values[run].tolist()))
+                p, seed = int(record.p.values[run]), float(record.seed.values[run])
+                split = float(record.split_seed.values[run]) if "split_seed" in record.coords else np.nan
+                key = *(str(record[name].values[run]) for name in RECIPE), seed, seed if np.isnan(split) else split
+                if p >= 47 and key not in seen and np.isfinite(values[run]).all():
+                    found.append((family, bool(late[run]), p, values[run].tolist()))
                 seen.add(key)
-    names, delayed, table = zip(*found, strict=True)
+    names, delayed, primes_of, table = zip(*found, strict=True)
     return xr.Dataset(
         {"correlation": (("quantity", "network"), np.array(table).T)},
         {
             "quantity": [reading.MED, *reading.CONTROLS],
             "family": ("network", list(names)),
             "grokked": ("network", list(delayed)),
+            "p": ("network", list(primes_of)),
         },
     )
 

@@ -286,14 +286,6 @@ def test_the_distance_that_explains_a_row_of_table_1_is_another_for_every_row():
         assert np.mean(found) == pytest.approx(expected, abs=1.5)
 
 
-def test_the_hole_would_need_a_negative_accuracy_with_the_split_of_the_text():
-    code = [theory.implied_hole_accuracy(row) for row in theory.TABLE_1]
-    before = [0.934, 0.546, 0.393, 0.347, 0.427, 0.204, 0.244, 0.076, 0.257, 0.735, 0.833]
-    np.testing.assert_allclose(code, before, atol=6e-4)
-    text = [theory.implied_hole_accuracy(row, split="text") for row in theory.TABLE_1]
-    assert text[7] == pytest.approx(1 - (1 - 0.0756) * 8566 / 6596) and text[7] < 0
-
-
 # --- symmetry -----------------------------------------------------------------------------------------------
 
 

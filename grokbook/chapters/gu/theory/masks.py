@@ -84,10 +84,3 @@ TABLE_1 = (
     Row("strip", 50, 0.8010, 0.7361, 1600),
     Row("strip", 40, 0.8989, 0.8480, 1300),
 )
-
-
-def implied_hole_accuracy(row: Row, *, p: int = 97, train_fraction: float = 0.3, split: str = "code") -> float:
-    """The accuracy inside the hole if everything outside it were right and the total were U-Acc."""
-    inside = int(hole(row.kind, p, row.size).sum())
-    share = inside / (p * p - training_size(p, train_fraction, inside, split=split))  # of the test set
-    return 1 - (1 - row.highest) / share
