@@ -17,7 +17,7 @@ Axes: M members, B samples, p tokens, d = d_model, H heads of size d / H. Vector
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
@@ -97,6 +97,7 @@ class AttentionOnly:
         attention: "softmax", or "linear", whose weights are the plain scores q.k / sqrt(d / H).
         logit_scale: factor on the output; None means 1 / d_model.
         init_scale: factor on all initial weights, which are normal with standard deviation 1 / sqrt(fan-in).
+        embedding_std: standard deviation of initial embeddings and positions; None means init_scale / sqrt(d_model).
 
     Parameters, each with a leading member axis: W_E (p, d), W_pos (2, d), W_Q, W_K, W_V, W_O (layers, d, d),
     W_U (d, p).
@@ -109,6 +110,7 @@ class AttentionOnly:
     attention: Attention = "softmax"
     logit_scale: float | None = None
     init_scale: float = 1.0
+    embedding_std: float | None = field(default=None, metadata={"recipe": "where set"})
 
     version: ClassVar[int] = 1
 
@@ -122,7 +124,11 @@ class AttentionOnly:
     def init(self, generator: Generator) -> dict[str, Tensor]:
         """The parameters of one member, without the member axis: float32, drawn on the CPU."""
         shapes = dict.fromkeys(ATTENTION_WEIGHTS, (self.layers, self.d_model, self.d_model))
-        return _draw(self.p, self.d_model, shapes, self.init_scale, generator)
+        params = _draw(self.p, self.d_model, shapes, self.init_scale, generator)
+        if self.embedding_std is None:
+            return params
+        larger = self.embedding_std * self.d_model**0.5 / self.init_scale
+        return {**params, "W_E": params["W_E"] * larger, "W_pos": params["W_pos"] * larger}
 
     def __call__(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
         """Outputs (M, B, p) at the second token, for tokens `inputs` (M, B, 2)."""
