@@ -11,14 +11,18 @@ import xarray as xr
 
 from grokbook.train.experiment import coordinates
 
-# How a setting is said, in this order; one that is zero everywhere, or an initial scale of one, is not.
+# How a setting is said, in this order; one that is zero everywhere, or has its USUAL value, is not.
 WORDS = {
     "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
-    "hidden": "hidden units {}", "offset": "k = {}", "f": "f = {}", "train_fraction": "α = {}", "train_size": "n = {}",
-    "steps": "{} steps", "lr": "lr {}", "W_E_lr": "embeddings' lr {}", "W_2_lr": "last layer's lr {}",
+    "hidden": "hidden units {}", "activation": "{} units", "offset": "k = {}", "f": "f = {}",
+    "train_fraction": "α = {}", "train_size": "n = {}", "steps": "{} steps", "loss": "{}", "optimizer": "{}",
+    "beta2": "β₂ = {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}", "W_2_lr": "last layer's lr {}",
     "momentum": "momentum {}", "weight_decay": "decay {}", "W_E_weight_decay": "embeddings' decay {}",
     "dropout": "dropout {}", "batch_size": "batch {}", "init_scale": "initial scale {}", "scaling": "scaling {}",
+    "embedding_std": "embeddings' sd {}",
 }  # fmt: skip
+USUAL = {"init_scale": 1.0, "beta2": 0.999}
+NAMES = {"mse": "squared error", "cross_entropy": "cross-entropy", "SGD": "gradient descent", "WarmAdamW": "AdamW"}
 
 
 def describe(record: xr.Dataset) -> str:
@@ -40,7 +44,7 @@ def _phrase(columns: Mapping[str, Any], batches: Sequence[int | None]) -> str:
     own: dict[str, list[str]] = {}
     for label in dict.fromkeys(columns["label"].tolist()):
         here = {name: columns[name][columns["label"] == label] for name in WORDS if name in columns}
-        said = {name: _values(values, label, float(name == "init_scale")) for name, values in here.items()}
+        said = {name: _values(values, label, USUAL.get(name, 0.0)) for name, values in here.items()}
         own[label] = [WORDS[name].format(text) for name, text in said.items() if text]
     shared = [one for one in next(iter(own.values())) if all(one in others for others in own.values())]
     apart: dict[str, list[str]] = {}  # what only some conditions have -> their labels
@@ -55,7 +59,8 @@ def _phrase(columns: Mapping[str, Any], batches: Sequence[int | None]) -> str:
 def _values(values: Any, label: str = "", usual: float = 0.0) -> str:
     """One value, a few, or their range; nothing where all are as usual, or what the label says."""
     if values.dtype.kind not in "iuf":
-        return ", ".join(_starless(one) for one in dict.fromkeys(values.tolist()) if one not in ("", label))
+        said = [NAMES.get(one, one) for one in dict.fromkeys(values.tolist())]
+        return ", ".join(_starless(one) for one in said if one not in ("", label))
     distinct = list(dict.fromkeys(np.nan_to_num(values, nan=usual).tolist()))
     if distinct == [usual]:
         return ""
