@@ -120,6 +120,8 @@ class AttentionOnly:
             raise ValueError(f"layers must be at least 1, got {self.layers}")
         if self.attention not in get_args(Attention):
             raise ValueError(f"attention must be one of {get_args(Attention)}, got {self.attention!r}")
+        if self.embedding_std is not None and self.embedding_std <= 0:
+            raise ValueError(f"embedding_std must be above 0, got {self.embedding_std}")
 
     def init(self, generator: Generator) -> dict[str, Tensor]:
         """The parameters of one member, without the member axis: float32, drawn on the CPU."""

@@ -158,6 +158,13 @@ def test_init_depends_on_the_generator_alone_and_has_the_stated_size(
             assert value.std().item() == pytest.approx(fan_in**-0.5, rel=0.03)
 
 
+def test_embeddings_may_start_larger_and_nothing_else_does() -> None:
+    usual, larger = (AttentionOnly(97, embedding_std=std).init(torch.Generator().manual_seed(0)) for std in (None, 1.0))
+    for name, value in usual.items():
+        factor = 128**0.5 if name in ("W_E", "W_pos") else 1
+        torch.testing.assert_close(larger[name], value * factor)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -166,6 +173,7 @@ def test_init_depends_on_the_generator_alone_and_has_the_stated_size(
         ({"heads": 0}, "heads must divide d_model = 128, got 0"),
         ({"layers": 0}, "layers must be at least 1, got 0"),
         ({"attention": "cosine"}, "attention must be one of .*, got 'cosine'"),
+        ({"embedding_std": 0.0}, "embedding_std must be above 0, got 0.0"),
     ],
 )
 def test_impossible_sizes_are_refused(arguments: dict, message: str) -> None:
