@@ -92,7 +92,8 @@ def networks_path(record: xr.Dataset) -> Array:
 
 def _arrivals(record: xr.Dataset) -> xr.Dataset:
     p, sets = int(record.p.values[0]), list(train_sets(record))
-    rate = np.array([float(theory.grokking_rate(pairs, p)) for pairs in sets]) * record.W_E_lr.values
+    Z0 = p - 1  # of embeddings that are standardised as in Fig. 4 (d)
+    rate = np.array([float(theory.grokking_rate(pairs, p, Z0=Z0)) for pairs in sets]) * record.W_E_lr.values
     columns = {
         "label": record.label.values,
         "size": record.train_size.values,
@@ -109,7 +110,7 @@ def arrivals(structure_times: xr.Dataset, structure_times_batched: xr.Dataset) -
     """What every network needed beside what its training set implies; sets above the batch size in batches.
 
     Over run: ``label``, ``size``, ``fraction``, ``steps`` to an index above 0.95 (nan: not reached), ``nullity``, and
-    ``predicted`` = 1 / (eta lambda_3) with the sum over parallelograms and its own eta (nan: no line is implied).
+    ``predicted`` = 1 / (eta lambda_3) with the sum over parallelograms, Z0 = p - 1 and its own eta (nan: no line).
     """
     return as_authors(structure_times, structure_times_batched, _arrivals)
 

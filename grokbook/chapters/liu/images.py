@@ -20,14 +20,17 @@ from grokbook.claims import Bound, Part, at_least, at_most, exactly
 from grokbook.curves import first, last, median, sweep
 from grokbook.models.dense import DenseNet
 from grokbook.optim import AdamW, Group
-from grokbook.settings import Seeds, whole
+from grokbook.settings import POSITIVE, Seeds, Steps, several, whole
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.records import select
 
 section = Section("images")
 Least = Annotated[int, whole(0)]  # 0: the steps of the data set
+Decays = Annotated[tuple[float, ...], several(POSITIVE)]
 
 REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", 0.6)), every=25, leave=False)  # as in the paper
+DECAYS = tuple(np.logspace(-3, 1.5, 10).tolist())
+SHORT = {"image_steps": 10_000, "decays": tuple(np.logspace(-2, 1.5, 8).tolist())}
 LARGE, USUAL = "initial weights × 8", "initial weights × 1"
 
 
@@ -42,11 +45,10 @@ class Setting(NamedTuple):
     size_decay: float
     size_steps: int
     phase_batch: int
-    phase_steps: int
 
 
-DIGITS = Setting(200, None, 20_000, (0.1, 0.2, 0.5), (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 10_000)
-MNIST = Setting(1_000, 200, 100_000, (0.01,), (250, 500, 1000, 2000, 4000), 0.01, 100_000, 200, 100_000)
+DIGITS = Setting(200, None, 20_000, (0.1, 0.2, 0.5), (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100)
+MNIST = Setting(1_000, 200, 100_000, (0.01,), (250, 500, 1000, 2000, 4000), 0.01, 100_000, 200)
 
 
 def task_of(s: Settings, size: int) -> ImageTask:
@@ -72,12 +74,14 @@ def image_curves(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3)
     return Experiment("liu/image_curves", tuple(runs), Schedule(log=150), ("weight_norm",), watch=REACHED)
 
 
-@section.experiment(smaller=[{"image_steps": 2_500, "image_seeds": 1}], quick={"image_steps": 30, "image_seeds": 1})
-def image_phases(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
+@section.experiment(smaller=[SHORT, {**SHORT, "image_steps": 2_500, "image_seeds": 1}],
+                    quick={"image_steps": 30, "image_seeds": 1})  # fmt: skip
+def image_phases(
+    s: Settings, *, image_steps: Steps = 100_000, image_seeds: Seeds = 3, decays: Decays = DECAYS
+) -> Experiment:  # fmt: skip
     """Fig. 8, right: weight decay against the learning rate of the last layer. The paper's ranges are not stated."""
     own = MNIST if s.mnist_dir else DIGITS
-    task, steps = task_of(s, own.train_size), image_steps or own.phase_steps
-    decays, rates = np.logspace(-2, 1.5, 8).tolist(), np.logspace(-5, -1, 9).tolist()
+    task, steps, rates = task_of(s, own.train_size), image_steps, np.logspace(-5, -1, 9).tolist()
     runs = [
         _run(task, AdamW(1e-3, decay, groups=(Group("W_2", rate), Group("b_2", rate))), steps, seed, own.phase_batch)
         for decay, rate, seed in product(decays[:: s.coarseness], rates[:: s.coarseness], range(image_seeds))
