@@ -79,9 +79,12 @@ def _few_powers(ax: Axes) -> None:
     ax.minorticks_off()
 
 
-def setting(page: Page, name: str, letters: str = "pkdα") -> str:
-    """The sizes behind a picture; where its figure is meant to have others, these on a second line."""
-    here, paper = [], []
+def setting(page: Page, name: str, letters: str = "pkdα", whose: str = "paper") -> str:
+    """The sizes behind a picture; where its figure is meant to have others, these on a second line.
+
+    They are "planned", not the paper's, where it does not state them all.
+    """
+    here, meant = [], []
     for letter, column, of in (
         ("p", "p", lambda run: run.task.p),
         ("k", "offset", lambda run: getattr(run.model, "offset", 0)),
@@ -90,9 +93,9 @@ def setting(page: Page, name: str, letters: str = "pkdα") -> str:
     ):
         if letter in letters:
             here.append(f"{letter} = {_few(page[name][column].values.tolist())}")
-            paper.append(f"{letter} = {_few(map(of, page.experiment(name).runs))}")
-    told = [", ".join(one) for one in (here, paper)]
-    return told[0] if here == paper else f"here: {told[0]}\npaper: {told[1]}"
+            meant.append(f"{letter} = {_few(map(of, page.experiment(name).runs))}")
+    told = [", ".join(one) for one in (here, meant)]
+    return told[0] if here == meant else f"here: {told[0]}\n{whose}: {told[1]}"
 
 
 def _few(values: Any) -> str:

@@ -163,7 +163,7 @@ section.claim(
     "The training set is fitted after about a hundred epochs.",
     Part("epochs to fit", reading.t_fit, at_most(200), every=True),
     on="fig7",
-    paper="about epoch 100, of an accuracy noted every 100 epochs",
+    paper="about epoch 100, of an accuracy counted during the epoch and noted every 100 epochs",
     forecast="185 (one earlier run at 32 pixels and an eighth of the width)",
 )
 

@@ -37,7 +37,7 @@ def table(ceilings, **more):
             "size": ("row", [row.size for row in rows]),
             "paper_U": ("row", [row.highest for row in rows]),
         },
-        {"p": 97},
+        {"p": 97, "steps": 10_000},
     )
 
 
@@ -133,6 +133,10 @@ def test_the_papers_own_table_is_reproduced_and_one_without_an_effect_is_not():
     for id in ("table1-order", "table1-values", "table1-places", "table1-67", "table1-L"):
         assert outcome(id, table_1=good) == "reproduced", id
     assert outcome("table1-order", table_1=flat) == outcome("table1-values", table_1=flat) == "not reproduced"
+    low, none = table(paper - 0.2), table(np.full(11, np.nan))
+    assert outcome("table1-values", table_1=low) == "undecided"  # as the scripts train longer
+    assert outcome("table1-values", table_1=low.assign_attrs(steps=30_000)) == "not reproduced"
+    assert outcome("table1-values", table_1=none) == "not reproduced"
 
 
 def test_a_row_that_never_memorises_is_not_ranked():

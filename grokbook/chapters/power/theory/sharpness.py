@@ -51,9 +51,9 @@ def sharpness(
 
 
 def released_sharpness(loss: Callable[[Any], Any], x: Any, epsilon: float, **how: Any) -> float:
-    """100 (L(x) - min L) / (1 - L(x)): what the authors' routine returns, which hands the loss to a minimiser.
+    """100 (L(x) - min L) / (1 - L(x)): the sign of the authors' routine, which hands the loss to a minimiser.
 
-    Arguments as in `sharpness`.
+    That searches by L-BFGS-B from x itself, on means of minibatches in single precision. Arguments as in `sharpness`.
     """
     return sharpness(lambda point: -loss(point), x, epsilon, **how)
 
