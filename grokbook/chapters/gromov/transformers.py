@@ -176,7 +176,6 @@ section.claim(
     "beside Fig. 12",
     "From embeddings of unit variance attention alone has the MLP's signature after all.",
     *(Part(f"{net}: test accuracy at t_train", of(net, at_fit), at_most(0.05), percent) for net in ONE_LAYER),
-    *(Part(f"{net}: best test accuracy", of(net, best), at_least(0.9), percent) for net in ONE_LAYER),
     on="attention_unit_start",
     forecast="no: 47 and 62 % at t_train in a pilot of one seed each",
     whose="ours",
