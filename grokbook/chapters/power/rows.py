@@ -108,9 +108,8 @@ def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
     """``coset_contrast`` of the output rows, (run, snapshot), at start and end, and as ``point_...`` for "point"."""
     if coset_rows.sizes["output"] != 120:
         raise ValueError("cosets are looked for in S5")
-    variables = {}
+    variables, rows = {}, coset_rows.W_U.values.astype(float).swapaxes(-1, -2)
     for subgroup in SUBGROUPS:
-        rows = coset_rows.W_U.values.astype(float).swapaxes(-1, -2)
         found = [[coset_contrast(one, subgroup) for one in run] for run in rows]
         for name in ("ratio", "parity", "deviations", "p_value"):
             values = [[getattr(one, name) for one in run] for run in found]
