@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.across import CHAPTER, Settings
 from grokbook.chapters.across import measures as measures  # all families and measures
+from grokbook.chapters.across.transformer import HOLED
 from grokbook.chapters.across.watched import WATCHED
 from grokbook.chapters.across.zoo import FAMILIES
 from grokbook.chapters.gu.theory import covered_fraction
@@ -68,6 +69,11 @@ class Times:
         self.random = self.never & (record.label.values == "random table")
 
 
+def judged(record: xr.Dataset) -> xr.Dataset:
+    """The networks that questions are asked of: those with a hole answer all but the hole, and are on neither side."""
+    return record.isel(run=np.flatnonzero(record.label.values != HOLED))
+
+
 def half_way(record: xr.Dataset, values: Array, times: Times, *, since: Array | float = 0.0) -> Array:
     """(run,) when a curve has gone half of the family's way; infinity if never.
 
@@ -93,6 +99,28 @@ def half(record: xr.Dataset, name: str) -> float:
     """The step at which a measure is half of its way, over the steps to generalise; median over networks that do."""
     times = Times(record)
     return float(median((half_way(record, curve(record, name), times) / times.done)[times.grok]))
+
+
+def gone(record: xr.Dataset, name: str) -> float:
+    """The share of its own way that a measure has gone when the rest is learnt; median over networks that do."""
+    values, times = curve(record, name), Times(record)
+    way = (at(record, values, times.done) - values[:, 0]) / (last(record, values) - values[:, 0])
+    return float(median(way[times.grok]))
+
+
+def ends(record: xr.Dataset, name: str) -> float:
+    """How surely a threshold on last values tells networks that have generalised from those that never do."""
+    end, times = last(record, curve(record, name)), Times(record)
+    return separation(end[times.never], end[times.grok])
+
+
+def still_waiting(record: xr.Dataset) -> tuple[float, float]:
+    """Of networks that will generalise, but have not at twice the time to learn the training set: the share of the
+    rest that they answer then, in the median, and the rank correlation of the two times."""
+    times = Times(record)
+    some = times.grok & (times.done > 2 * times.fitted)
+    answered = at(record, record.test_accuracy.values, 2 * times.fitted)
+    return float(median(answered[some])), correlation(times.fitted[some], times.done[some])[0]
 
 
 def correlation(x: Array, y: Array) -> list[float]:
@@ -221,8 +249,9 @@ def _study(family: str) -> Callable[..., xr.Dataset]:
     """The study of a family: its answers, and how data alone rank the times to come."""
 
     def study(s: Settings, **records: xr.Dataset) -> xr.Dataset:
-        found, done = answers(records[family]), Times(records[family]).done
-        runs = CHAPTER.experiments[family](s).runs
+        record = judged(records[family])
+        found, done = answers(record), Times(record).done
+        runs = [run for run in CHAPTER.experiments[family](s).runs if run.label != HOLED]
         known = predictors(runs) if len(runs) == len(done) else {}
         ranks = [correlation(values, done) for values in known.values()]
         return found.assign_coords(predictor=list(known)).assign(data=(("predictor", "value"), ranks))
@@ -270,6 +299,19 @@ def luck(study: xr.Dataset, least: float | None = None) -> float:
     if np.isnan(gains[0]):
         return float("nan")
     return float((gains >= gains[0] - 1e-9).mean() if least is None else (gains[1:] >= least).mean())
+
+
+def by_luck(*studies: xr.Dataset, families: int = 3) -> float:
+    """How often shuffled times alone gain ``GAIN`` in at least so many families."""
+    odds = np.ones(1)  # of 0, 1, 2 and so on
+    for share in (luck(one, GAIN) for one in studies):
+        odds = np.convolve(odds, [1 - share, share])
+    return float(odds[families:].sum())
+
+
+def clock(study: xr.Dataset) -> float:
+    """What a threshold on the step itself tells, of networks that have generalised and others (see ``answers``)."""
+    return (study.groks + 1.5 * study.never) / max(study.groks + 2 * study.never, 1)
 
 
 def own(id: str, family: str, name: str, paper: str, said: str) -> None:
@@ -364,7 +406,7 @@ section.claim(
 section.claim(
     "norm-wolf",
     "across the papers",
-    "The weight norm cries wolf: decay moves it whether there is something to understand or not.",
+    "The weight norm cries wolf: it moves whether there is something to understand or not.",
     Part("random tables whose norm goes as far since step 0, median over families",
          lambda *d: float(median(_each("wolf_random", "weight norm")(*d))), at_least(0.5), percent),
     on=ALL,

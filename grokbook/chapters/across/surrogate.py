@@ -15,7 +15,7 @@ section = Section("surrogate")
 FAMILY = enter(
     Family(
         "surrogate",
-        "the ResNet's surrogate",
+        "ResNet's surrogate",
         SlotMLP,
         lambda now: now.params["W_E"][:, :, 1:],  # the blank is worth 0, the others 3, 4, 5 and so on
         False,

@@ -24,6 +24,7 @@ FAMILY = enter(
         relus=True,
     )
 )
+HOLED = "a hole"
 HOLE = 0.4  # side of the square that is never trained on, as a share of p
 
 
@@ -35,7 +36,7 @@ def transformer(s: Settings, *, steps: Steps = 8_000) -> Experiment:
     conditions = (
         ("50 %", half, decayed),
         ("40 %", ModularTask(s.small_p, "n + m", 0.4), decayed),
-        ("a hole", HoledTask(s.small_p, "n + m", 0.5, "square", round(HOLE * s.small_p)), decayed),
+        (HOLED, HoledTask(s.small_p, "n + m", 0.5, "square", round(HOLE * s.small_p)), decayed),
         ("20 %", ModularTask(s.small_p, "n + m", 0.2), decayed),
         ("without decay", half, plain),
         ("random table", Shuffled(half), decayed),

@@ -37,6 +37,11 @@ class Family:
     readout: str
     relus: bool = False
 
+    @property
+    def paper(self) -> str:
+        """Whose network it is, the first word of its title."""
+        return self.title.partition("'")[0]
+
 
 FAMILIES: dict[str, Family] = {}
 
