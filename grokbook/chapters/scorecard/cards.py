@@ -21,8 +21,8 @@ from grokbook.fold import Html, badge
 from grokbook.train import records
 from grokbook.words import number
 
-COLORS = dict(zip(OUTCOMES, (plotting.GREEN, plotting.YELLOW, plotting.RED, "#9a9aa2", "#dcdce0"), strict=True))
-LETTERS = dict(zip(OUTCOMES, ("white", plotting.INK, "white", plotting.INK, plotting.INK), strict=True))
+COLORS = dict(zip(OUTCOMES, ("#1b6e4b", "#8a5a00", "#a3252b", "#9a9aa2", "#dcdce0"), strict=True))  # as in grok.css
+LETTERS = dict(zip(OUTCOMES, ("white", "white", "white", plotting.INK, plotting.INK), strict=True))
 STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
     "full": {},
     "fewer seeds": {"alpha": 0.75, "hatch": "///", "edgecolor": "white", "lw": 0},
@@ -93,7 +93,7 @@ def cards(root: Path = records.ROOT) -> list[Card]:
 def facts(found: Sequence[Card]) -> dict[str, str]:
     """Counts over the book, and each chapter's own facts as ``<chapter>_<name>``; glued for the prose as well.
 
-    There every verdict is a badge that leads to its claim, ``<chapter>-<claim>``, too.
+    There every verdict is a badge that leads to its claim, ``<chapter>-<claim>``, too, which says no more than that.
     """
     from grokbook.page import glue
 
@@ -104,6 +104,10 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
         "fewer": sum(claim["size"] == "fewer seeds" for claim in decided),
         "smaller": sum(claim["size"] == "smaller" for claim in decided),
         "changed": sum(claim["changed"] for claim in claims),
+        "untouched": sum(
+            one["whose"] == "paper" and one["outcome"] == "reproduced" and not one["changed"] for one in claims
+        ),
+        "decided_full": sum(one["whose"] == "paper" and one["size"] == "full" for one in decided),
         "networks": len(set().union(*(card.behind() for card in found))),
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
         "records": sum(len(card.records) for card in found),
@@ -127,7 +131,7 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
     for card in found:
         for one in card.claims:
             place = f"{card.chapter}.html#claim-{one['id']}"
-            verdict = badge(one["outcome"], one["size"], whose=one["whose"], today=one["today"])
+            verdict = badge(one["outcome"], whose=one["whose"])
             glue(f"{card.chapter}-{one['id']}", Html(f'<a href="{place}">{verdict}</a>'))
     return told
 
@@ -146,8 +150,8 @@ def bars(found: Sequence[Card]) -> Figure:
                     continue
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
                 ink = LETTERS[name] if size == "full" else plotting.INK
-                at = start + count / 2
-                ax.text(at, row, str(count), ha="center", va="center", color=ink, fontsize=plotting.SMALL)
+                said = str(count) if count > 1 else ""
+                ax.text(start + count / 2, row, said, ha="center", va="center", color=ink, fontsize=plotting.SMALL)
                 start += count
     ax.set_yticks(
         range(len(rows)), ["our own" if whose == "ours" and card.of("paper") else card.name for card, whose in rows]
