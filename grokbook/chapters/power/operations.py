@@ -157,7 +157,7 @@ def _cheaper(share: str, accuracy: str, **curve: Any) -> list[Part]:
 section.claim(
     "fig2r-isomorphic",
     "Fig. 2, right",
-    "Subtraction and division need about the same share of their table.",
+    "Subtraction and division need about the same share of their table, as far as a coarse grid of shares can tell.",
     Part("|F(x-y) - F(x/y)|", lambda r: round(abs(needed(r, "x-y") - needed(r, "x/y")), 6), at_most(0.1)),
     on="operations",
 )

@@ -72,11 +72,11 @@ def wave_powers(W_U: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def wave_plane(W_U: NDArray[np.float64], frequency: int) -> NDArray[np.float64]:
-    """The rows of one output matrix (d, p) seen along the two directions of a frequency: (p, 2)."""
+    """The rows of one output matrix (d, p), less their mean, along the two directions of a frequency: (p, 2)."""
     p = W_U.shape[-1]
     angle = 2 * np.pi * frequency * np.arange(p) / p
     axes = np.stack([W_U @ np.cos(angle), W_U @ np.sin(angle)])  # (2, d)
-    return (axes / np.linalg.norm(axes, axis=1, keepdims=True) @ W_U).T
+    return (axes / np.linalg.norm(axes, axis=1, keepdims=True) @ (W_U - W_U.mean(-1, keepdims=True))).T
 
 
 def regularity(plane: NDArray[np.float64]) -> float:
@@ -161,7 +161,7 @@ section.claim(
 section.claim(
     "fig3-decay",
     "Fig. 3, right",
-    "After equally many updates the structure is clearer with weight decay than without, understood or not.",
+    "After equally many updates the spectrum is clearer with weight decay than without, understood or not.",
     Part(
         "share of the strongest frequency, decay 1 / none",
         lambda d: float(np.median(with_decay(d, "share")) / np.median(with_decay(d, "share", "no decay"))),
@@ -169,12 +169,14 @@ section.claim(
         times,
     ),
     on="circles",
+    paper="says so of the structure in its pictures",
 )
 
 section.claim(
     "fig3-cosets",
     "Fig. 3, left",
-    "The output rows of S5 cluster by cosets of ⟨(0 3)(1 4), (1 2)(3 4)⟩ or a conjugate, beyond what parity explains.",
+    "The output rows of S5 cluster by cosets of ⟨(0 3)(1 4), (1 2)(3 4)⟩ or a conjugate, beyond what parity explains "
+    "(one network here; the text counts five).",
     Part(
         "standard deviations below partitions that keep parity, where 99 % of the held-out rows are right",
         lambda d: understood(d, "deviations"),
@@ -182,6 +184,7 @@ section.claim(
     ),
     Part("share of those partitions that are as good", lambda d: understood(d, "p_value"), at_most(0.01)),
     on="cosets",
+    paper="one network",
 )
 
 section.claim(

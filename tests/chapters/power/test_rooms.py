@@ -10,6 +10,7 @@ import xarray as xr
 from grokbook.chapters.power import CHAPTER, Settings
 from grokbook.chapters.power.operations import alone, by_y_alone
 from grokbook.chapters.power.optimizers import better
+from grokbook.chapters.power.rows import wave_plane
 from grokbook.chapters.power.theory.cosets import coset_partitions
 from grokbook.train.experiment import coordinates
 
@@ -145,6 +146,7 @@ def test_what_knows_nothing_reproduces_nothing(null, allowed):
     with np.errstate(all="ignore"):
         verdicts = {id: claim.judge(found).outcome for id, claim in CHAPTER.claims.items()}
     assert {id for id, outcome in verdicts.items() if outcome == "reproduced"} == allowed
+    assert verdicts["reduction"] == "not reproduced"  # not in part either
 
 
 def test_what_the_paper_shows_passes():
@@ -187,3 +189,9 @@ def test_rows_without_a_partner_are_those_that_the_accuracy_is_on():
 def test_a_guess_from_y_alone_knows_how_often_a_product_is_an_involution():
     assert by_y_alone("x.y.x", 97, "S5") == pytest.approx(26 / 120)  # x.y.x = y^-1 where (x.y)^2 is the identity
     assert by_y_alone("x.y", 97, "S5") == pytest.approx(1 / 120)
+
+
+def test_where_all_output_rows_lie_does_not_turn_the_plane_of_a_wave():
+    rows = np.random.default_rng(0).normal(size=(16, 31))
+    assert wave_plane(rows + rows[:, :1], 3) == pytest.approx(wave_plane(rows, 3))
+    assert wave_plane(rows, 3).mean(0) == pytest.approx(0)
