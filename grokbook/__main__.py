@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's, read at its import: on busy cores two wait for each other
+
 import numpy as np
 
 import grokbook

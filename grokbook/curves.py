@@ -107,8 +107,10 @@ def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) 
 
 def median(values: ArrayLike, axis: int | None = None) -> Array:
     """The median of what was measured; infinity ("never") counts as larger than any number."""
+    values = np.asarray(values, float)
+    some = np.nanmedian if np.isnan(values).any() else np.median  # four times as fast
     with unmeasured():
-        return np.asarray(np.nanmedian(np.asarray(values, float), axis=axis))
+        return np.asarray(some(values, axis=axis))
 
 
 def smallest(settings: Array, table: Array, holds: Callable[[Array], NDArray[np.bool_]] = np.isfinite) -> float:

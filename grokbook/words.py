@@ -24,7 +24,7 @@ def number(value: float | None) -> str:
     if value == int(value) or abs(value) >= 1000:
         return f"{round(value):,}".replace("-", "−")
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def percent(value: float | None) -> str:

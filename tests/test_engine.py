@@ -397,8 +397,9 @@ def test_members_with_training_sets_of_several_sizes_each_keep_their_own_epochs(
             torch.testing.assert_close(together[name][i], getattr(net, name).detach(), rtol=1e-9, atol=1e-11)
 
 
-def test_members_that_meet_in_batch_normalisation_train_with_others_of_their_size_only():
-    normed = dataclasses.replace(SMOOTH, batch_norm=True)
+@pytest.mark.parametrize("change", [{"batch_norm": True}, {"dropout": 0.1}], ids=str)
+def test_members_that_share_more_than_a_step_train_with_others_of_their_size_only(change):
+    normed = dataclasses.replace(SMOOTH, **change)
     runs = [Run(ModularTask(11, "n + m", share), normed, SGD(0.1), 40, 0, batch_size=16) for share in (0.3, 0.8)]
     assert len(list(experiment(runs).shards())) == 2
 

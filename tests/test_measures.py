@@ -48,12 +48,6 @@ def test_first_step_refuses_curves_of_another_length():
 # --- norms and power ----------------------------------------------------------------------------------------
 
 
-def test_weight_norm_is_the_frobenius_norm_of_each_matrix():
-    weights = np.zeros((2, 3, 4), np.float32)
-    weights[0, 0, 0], weights[0, 2, 3], weights[1] = 3, 4, 1
-    np.testing.assert_allclose(measures.weight_norm(weights), [5, math.sqrt(12)], rtol=1e-15)
-
-
 @pytest.mark.parametrize("p", [2, 7, 8])
 def test_fourier_power_is_the_one_sided_square_of_the_transform(p):
     weights = np.random.default_rng(p).standard_normal((2, 3, p))

@@ -102,7 +102,7 @@ def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path, monkeyp
     runs = [experiment(steps=steps).runs[0] for steps in (2_000, 2_001)]  # two stacks
     one = dataclasses.replace(experiment(), runs=tuple(runs))
     todo = [Entry(one, one, "", 1), entry("test/next", 2)]
-    parts = tmp_path / ".parts/test/one"
+    parts = tmp_path / ".parts/test/one" / one.hash
     once_training(parts, signal.SIGTERM)
     assert Queue(todo, tmp_path, "cpu").run(cores=cores) == 0
     assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
@@ -134,7 +134,7 @@ def test_a_leg_ends_after_its_minutes_and_says_what_is_left(tmp_path, capfd):
     assert Queue(todo, tmp_path, "cpu").run(minutes=1 / 60, cores=1) == 0
     assert time.monotonic() - began < 20
     assert "0 records finished, 0 failed, 1 left; the same command goes on" in capfd.readouterr().err
-    assert list((tmp_path / ".parts/test/one").glob("*.checkpoint"))
+    assert list((tmp_path / ".parts/test/one").glob("*/*.checkpoint"))
 
 
 def test_a_record_of_something_else_is_not_replaced_and_a_failure_is_told_in_the_end(tmp_path, capfd):

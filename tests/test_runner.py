@@ -160,7 +160,7 @@ def test_a_poison_shard_fails_alone_and_is_named_with_its_traceback_in_a_file(po
     assert f"{len(poisons)} of {len(whole.runs)} shards did not finish" in told
     assert "run 1: RuntimeError: out of luck" in told
     assert Deadly not in poisons or re.search("run 2: .*its process died 2 times", told)
-    (report,) = (records.cache_folder() / "test/poison").glob("*.error")
+    (report,) = (records.cache_folder() / "test/poison").glob("*/*.error")
     assert f"traceback: {report}" in told and "in mse_gradients" in report.read_text()
     parts = {runner.part_of(whole.select([i]), report.parent): i for i in (0, last)}
     for part, i in parts.items():
@@ -307,7 +307,7 @@ def test_workers_of_a_script_that_imports_chapters_train_and_end_when_it_is_gone
 
     deadline = time.monotonic() + 120
     # The worker, and multiprocessing's process that cleans up after it.
-    while len(children()) < 2 or (moment == "training" and not list(beats.glob("*.progress"))):
+    while len(children()) < 2 or (moment == "training" and not list(beats.glob("*/*.progress"))):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.1)
     assert records.cached_path(tiny()).exists() == (moment == "training")
@@ -321,13 +321,14 @@ def test_workers_of_a_script_that_imports_chapters_train_and_end_when_it_is_gone
 
 
 def test_a_training_that_ends_leaves_alone_what_another_has_begun_in_the_same_folder(tmp_path):
-    """The first to finish once swept away the parts and checkpoints of all that trained beside it."""
-    begun = tmp_path / ".parts" / "test" / "another" / "part-0123.checkpoint"
+    """A stand-in has the name and some stacks of the full experiment; the first to finish once swept both away."""
+    experiment = tiny()
+    folder = tmp_path / ".parts" / experiment.name
+    begun = folder / "0123" / runner.part_of(experiment, folder).with_suffix(".checkpoint").name
     begun.parent.mkdir(parents=True)
     begun.write_bytes(b"an hour's work")
-    experiment = tiny()
     runner.train(experiment, out=tmp_path, workers=1)
-    assert begun.exists() and not (tmp_path / ".parts" / experiment.name).exists()
+    assert begun.exists() and not (folder / experiment.hash).exists()
     begun.unlink()
     begun.parent.rmdir()
     runner.train(experiment, out=tmp_path, workers=1)
@@ -343,7 +344,7 @@ def test_a_damaged_cached_record_is_trained_again_in_its_place(capsys):
 
 
 def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_path, once_training):
-    parts = tmp_path / ".parts/test/tiny"
+    parts = tmp_path / ".parts/test/tiny" / tiny(steps=10_000_000).hash
     once_training(parts, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         runner.train(tiny(steps=10_000_000), workers=1, out=tmp_path)

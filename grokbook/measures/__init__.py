@@ -18,7 +18,7 @@ from grokbook.measures.fourier import (
 )
 from grokbook.measures.groups import characters, representation_shares
 from grokbook.measures.med import embedding_blocks, main_embedding_difference, permuted_embedding_difference
-from grokbook.measures.norms import effective_dimension, embedding_norm, weight_norm
+from grokbook.measures.norms import effective_dimension, embedding_norm
 from grokbook.measures.parallelograms import (
     group_parallelogram_gaps,
     group_representation_quality_index,

@@ -8,11 +8,6 @@ from numpy.typing import ArrayLike
 from grokbook.measures.common import Array, as_embedding, ratio
 
 
-def weight_norm(weights: ArrayLike) -> Array:
-    """The Frobenius norm of each weight matrix: (..., out, in) -> (...)."""
-    return np.sqrt(np.square(np.asarray(weights, float)).sum((-2, -1)))
-
-
 def embedding_norm(embedding: ArrayLike) -> Array:
     """R, the root mean square length of the embeddings: (..., p, d) -> (...)."""
     return np.sqrt(np.square(np.asarray(embedding, float)).sum(-1).mean(-1))

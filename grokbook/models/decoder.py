@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
-from grokbook.models.transformer import rows_of
+from grokbook.models.transformer import heads_of, rows_of
 from grokbook.streams import Stream
 
 # What the four positions depend on, before the first block and after it: on nothing, x, y, or both.
@@ -231,9 +231,3 @@ def sinusoids(positions: int, d: int, device: torch.device | str = "cpu", dtype:
     """Fixed positions (positions, d): sines in even columns, cosines in odd ones, of ever longer wavelength."""
     angle = torch.arange(positions)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(1).to(device, dtype)
-
-
-@lru_cache
-def heads_of(d: int, heads: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """(heads, d): which features are a head's."""
-    return torch.eye(heads, device=device, dtype=dtype).repeat_interleave(d // heads, 1)

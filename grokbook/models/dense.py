@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
 
@@ -91,8 +91,29 @@ def backward(params: Params, passed: list[Tensor], into: Tensor, activation: str
     return gradients, into
 
 
+class Dense:
+    """What has dense layers of some ``sizes``, inputs and outputs included; refuses what cannot be built."""
+
+    sizes: Any  #: (layers + 1,) units
+    activation: str
+    init_scale: float
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) < 2 or min(self.sizes) < 1:
+            raise ValueError(f"sizes = {tuple(self.sizes)}: at least two layers of at least one unit are needed")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation = {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}")
+        if not self.init_scale > 0:
+            raise ValueError(f"init_scale = {self.init_scale}: it must be above 0")
+
+    @property
+    def floats_per_sample(self) -> int:
+        """Numbers of the widest layer; decides how many members share a core's cache."""
+        return max(self.sizes)
+
+
 @dataclass(frozen=True)
-class DenseNet:
+class DenseNet(Dense):
     """A perceptron of any depth on plain inputs: the image classifier of Liu et al. (2022), section 4.
 
     Params: ``W_l``, ``b_l`` of each layer.
@@ -109,14 +130,6 @@ class DenseNet:
     version: ClassVar[int] = 1
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale",)
 
-    def __post_init__(self) -> None:
-        check_layers(self.sizes, self.activation, self.init_scale)
-
-    @property
-    def floats_per_sample(self) -> int:
-        """Numbers of the widest layer; decides how many members share a core's cache."""
-        return max(self.sizes)
-
     def init(self, generator: Generator) -> Params:
         """Layers of one member."""
         return {name: self.init_scale * value for name, value in draw_layers(self.sizes, generator).items()}
@@ -130,13 +143,3 @@ class DenseNet:
         params = in_pieces(params, len(self.sizes) - 1)
         passed = forward(params, inputs, len(self.sizes) - 1, self.activation)
         return backward(params, passed, of_loss(passed[-1]), self.activation)[0]
-
-
-def check_layers(sizes: Sequence[int], activation: str, init_scale: float) -> None:
-    """Refuse what cannot be built, with one line that says why."""
-    if len(sizes) < 2 or min(sizes) < 1:
-        raise ValueError(f"sizes = {tuple(sizes)}: at least two layers of at least one unit are needed")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation = {activation!r}: choose one of {', '.join(ACTIVATIONS)}")
-    if not init_scale > 0:
-        raise ValueError(f"init_scale = {init_scale}: it must be above 0")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
-from grokbook.models.dense import backward, check_layers, draw_layers, forward, in_pieces
+from grokbook.models.dense import Dense, backward, draw_layers, forward, in_pieces
 from grokbook.tasks import Recipe
 
 
 @dataclass(frozen=True)
-class AdditionDecoder:
+class AdditionDecoder(Dense):
     """Dec(E_i + E_j): the sum is given, the embeddings and what to make of it are learnt.
 
     Params of M members: ``W_E`` (M, p, dimension) and the decoder's ``W_l``, ``b_l``.
@@ -44,18 +44,10 @@ class AdditionDecoder:
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("symbol", "dimension")}
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale", "normal", "recipe")
 
-    def __post_init__(self) -> None:
-        check_layers(self.sizes, self.activation, self.init_scale)
-
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the decoder's layers, inputs and outputs included."""
         return (self.dimension, *self.hidden, self.outputs)
-
-    @property
-    def floats_per_sample(self) -> int:
-        """Numbers of the widest layer; decides how many members share a core's cache."""
-        return max(self.sizes)
 
     def init(self, generator: Generator) -> Params:
         """Parameters of one member."""
@@ -90,7 +82,7 @@ class AdditionDecoder:
 
 
 @dataclass(frozen=True)
-class ProductDecoder:
+class ProductDecoder(Dense):
     """Dec(E_a E_b) with a matrix for every element of a group, appendix H.
 
     Params of M members: ``W_E`` (M, order, dimension, dimension) and the decoder's ``W_l``, ``b_l``.
@@ -118,18 +110,10 @@ class ProductDecoder:
     axes: ClassVar[dict[str, tuple[str, str, str]]] = {"W_E": ("element", "row", "column")}
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale", "recipe")
 
-    def __post_init__(self) -> None:
-        check_layers(self.sizes, self.activation, self.init_scale)
-
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the decoder's layers, inputs and outputs included."""
         return (self.dimension**2, *self.hidden, self.outputs)
-
-    @property
-    def floats_per_sample(self) -> int:
-        """Numbers of the widest layer; decides how many members share a core's cache."""
-        return max(self.sizes)
 
     def init(self, generator: Generator) -> Params:
         """Parameters of one member."""

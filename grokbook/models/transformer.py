@@ -164,7 +164,7 @@ def _attend_tokens(
     n, m = inputs.unbind(-1)
     p, d = second.shape[1:]
     W_Q, W_K, W_V = W
-    head = _head_of_column(heads, second)
+    head = heads_of(d, heads, second.device, second.dtype)
     query, key, value = second @ W_Q * (d // heads) ** -0.5, second @ W_K, second @ W_V
     itself = (query * key) @ head.T  # (M, p, H)
     # (M, H, n, d/H) @ (M, H, d/H, m)
@@ -183,8 +183,9 @@ def _attend_itself(first: Tensor, W: list[Tensor], heads: int, attention: Attent
     W_Q, W_K, W_V = W
     if attention == "softmax":
         return first @ W_V
-    head = _head_of_column(heads, first)
-    query = first @ W_Q * (first.shape[-1] // heads) ** -0.5
+    d = first.shape[-1]
+    head = heads_of(d, heads, first.device, first.dtype)
+    query = first @ W_Q * (d // heads) ** -0.5
     return ((query * (first @ W_K)) @ head.T @ head) * (first @ W_V)
 
 
@@ -194,7 +195,7 @@ def _attend_samples(
     """Attention of the second position (M, B, d) over itself and the first, whose rows (M, p, d) n picks."""
     d = second.shape[-1]
     W_Q, W_K, W_V = W
-    head = _head_of_column(heads, first)
+    head = heads_of(d, heads, first.device, first.dtype)
     query, key, value = second @ (W_Q * (d // heads) ** -0.5), second @ W_K, second @ W_V
     first_key, first_value = rows_of(first @ W_K, n), rows_of(first @ W_V, n)
     if attention == "softmax":
@@ -209,14 +210,14 @@ def _by_head(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1))
 
 
-def _head_of_column(heads: int, like: Tensor) -> Tensor:
-    """Which head owns which of the d columns, as zeros and ones (H, d).
+@cache
+def heads_of(d: int, heads: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Which head owns which of the d columns, as zeros and ones (H, d), made once a device.
 
     `x @ head.T` sums over each head and `w @ head` hands a weight to its columns; for heads of few columns
     this is much faster than reducing and broadcasting over a short last axis.
     """
-    d = like.shape[-1]
-    return torch.eye(heads, dtype=like.dtype, device=like.device).repeat_interleave(d // heads, 1)
+    return torch.eye(heads, dtype=dtype, device=device).repeat_interleave(d // heads, 1)
 
 
 def rows_of(table: Tensor, index: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ class Training:
         else:
             return {}
         if watch:
-            done |= self._arrived(numbers, watch) & watch.leave
+            done |= self._arrived(numbers, watch, everyone) & watch.leave
         if leaving := [i for i in everyone if done[i]]:
             if -1 in experiment.snapshots:
                 self._keep(-1, leaving)
@@ -111,12 +111,13 @@ class Training:
         self.streak[here] = np.where(_taken(numbers, stop.measure) >= stop.threshold, self.streak[here] + 1, 0)
         return lost | (self.streak[here] >= stop.evaluations)
 
-    def _arrived(self, numbers: dict[str, NDArray[np.float64]], watch: Watch) -> NDArray[np.bool_]:
-        """Note who has reached which threshold by now; who has reached all, (M,)."""
+    def _arrived(self, numbers: dict[str, NDArray[np.float64]], watch: Watch, everyone: list[int]) -> NDArray[np.bool_]:
+        """Note who of ``everyone`` has reached which threshold by now; who has reached all, (M,)."""
         here, arrived = np.array(self.state.members), np.ones(len(self.state.members), bool)
         for name, threshold in watch.thresholds:
             table = self.reached.setdefault(name, np.full(len(self.experiment.runs), np.nan))
-            table[here[np.isnan(table[here]) & (_taken(numbers, name) >= threshold)]] = self.state.step
+            now = here[everyone][_taken(numbers, name)[everyone] >= threshold]
+            table[now[np.isnan(table[now])]] = self.state.step
             arrived &= np.isfinite(table[here])
         return arrived
 

@@ -199,11 +199,12 @@ class Experiment:
         """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).
 
         Learning rate, weight decay, seed, initial scale, split, (through padding) its size and, where a task says so,
-        the answers may differ inside a stack; the size not where samples meet in batch normalisation.
+        the answers may differ inside a stack; the size not where samples meet in batch normalisation, or where dropout
+        deals its masks in the order of the stack's batch.
         """
         stacks: dict[str, list[int]] = defaultdict(list)
         for i, run in enumerate(self.runs):
-            size = run.task.train_size if optional(run.model, "batch_norm") else None
+            size = run.task.train_size if any(optional(run.model, one) for one in ("batch_norm", "dropout")) else None
             others = kind(run.optimizer), run.steps, run.loss, run.batch_size, run.last_batch, size
             stacks[repr((_without(run.task, "split_fields"), _without(run.model, "init_fields"), *others))].append(i)
         for members in stacks.values():

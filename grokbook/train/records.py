@@ -315,7 +315,7 @@ def holders(experiment: Experiment, out: Path | None = None) -> dict[int, list[t
     wanted, found = experiment.recipe, dict[int, list[tuple[Path, int]]]()
     scales = [replace(experiment, scale=scale) for scale in ("full", "reduced")]
     paths = [stored_path(one, folder) for folder in (None, out) for one in scales]
-    for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("[!p]*.nc"))]):  # no parts
+    for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("*.nc"))]):
         with contextlib.suppress(OSError, DamagedRecord):
             there = json.loads(heading(path)["recipe"])
             if there != wanted and {**there, "runs": []} == {**wanted, "runs": []}:
@@ -359,7 +359,10 @@ def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:
     keep = np.ones(record.sizes["run"], bool)
     for name, value in wanted.items():
         column = record[name].values
-        keep &= np.isclose(column.astype(float), value) if isinstance(value, float) else column == value
+        if isinstance(value, float):
+            keep &= np.isclose(column.astype(float), value, rtol=1e-9, atol=0)
+        else:
+            keep &= column == value
     return record.isel(run=np.flatnonzero(keep))
 
 

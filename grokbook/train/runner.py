@@ -13,6 +13,7 @@ import json
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import time
@@ -220,35 +221,32 @@ def train(
         raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
     import h5py  # noqa: F401 (which records are written with: better missed before the training)
 
-    folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name
+    # Its own: a stand-in has stacks of the full experiment, and the first to finish would sweep them away.
+    folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name / experiment.hash
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
         if another_did and _is_there(experiment, path):
             return records.load(path)
-        held, begun = {} if anew else records.held(experiment, out), folder / f"left-{experiment.hash}.json"
+        held, begun = {} if anew else records.held(experiment, out), folder / "left.json"
         with contextlib.suppress(OSError, ValueError):  # what a stopped training had left: its stacks are of it
             own = json.loads(begun.read_text())
             held = {i: one for i, one in held.items() if i not in own}
         if held:
             say(f"{experiment.name}: {len(held)} of its {len(experiment.runs)} runs are in other records")
-        parts, places, shards = list(held.values()), [[i] for i in held], list[Experiment]()
+        parts, places = list(held.values()), [[i] for i in held]
         if left := [i for i in range(len(experiment.runs)) if i not in held]:
             folder.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(OSError):  # on a full disk
                 begun.write_text(json.dumps(left))
             trained = _stacks(experiment, left, folder, device, workers, block, executor, scheduler)
-            shards = [experiment.select(place) for place in trained]
-            parts += [records.find(shard, part_of(shard, folder)) for shard in shards]
+            parts += [records.find(one, part_of(one, folder)) for one in map(experiment.select, trained)]
             places += trained
         record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
         records.patiently(lambda: records.save(record, path), STOP.is_set)
-        for shard in shards:
-            for leftover in folder.glob(f"part-{shard.hash}*"):
-                leftover.unlink()
-        begun.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
     if out:
         with contextlib.suppress(OSError):  # not empty: another training is under way there
-            os.removedirs(folder)
+            os.removedirs(folder.parent)
     return records.load(path)
 
 

@@ -54,6 +54,7 @@ class Processes(ThreadPoolExecutor):
 
     def __init__(self, count: int, gpus: int | None = None) -> None:
         super().__init__(count)
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy in the processes: see ``settle``
         self.gpus = gpus or count
         self.pools: dict[int, ProcessPoolExecutor] = {}  # by number, which says whose GPU is whose
         self.free = list(range(count))
