@@ -1,4 +1,4 @@
-"""What is measured of a network's answers: how a sum is wrong."""
+"""What is measured of a network's answers: how a sum is wrong, and what misleads it."""
 
 from __future__ import annotations
 
@@ -58,6 +58,27 @@ def exchanged(task: ShapeSum, one: int, other: int) -> NDArray[np.int64]:
     places = task.table()[0].copy()
     places[:, [one, other]] = places[:, [other, one]]
     return places @ len(task.symbols) ** np.arange(4)[::-1]
+
+
+def one_away(task: ShapeSum) -> NDArray[np.int64]:
+    """(n**4, 4 (n - 1)) the numbers of the pictures that differ from each in one cell: none of them has its sum."""
+    n, places = len(task.symbols), task.table()[0][..., None]
+    steps = (places + np.arange(1, n)) % n - places  # (n**4, 4, n - 1)
+    return np.arange(n**4)[:, None] + (steps * n ** np.arange(4)[::-1, None]).reshape(n**4, -1)
+
+
+def misled(task: ShapeSum, given: NDArray, test: NDArray, trained: NDArray, most: int = 4) -> NDArray[np.float64]:
+    """What ``trained`` pictures one cell away do to the answers to ``test`` pictures, all (n**4,).
+
+    Returns:
+        (most + 2,): the share of wrong answers that are the sum of such a picture, and the share of right answers where
+        0, 1 .. of these have a sum one larger or smaller, the last where ``most`` or more have; nan over none.
+    """
+    near, labels = one_away(task), task.table()[1]
+    sums = np.where(trained[near], labels[near], -9)  # no sum, and none beside it
+    close = (np.abs(sums - labels[:, None]) == 1).sum(1).clip(max=most)
+    borrowed = _mean((sums == given[:, None]).any(1), (test & (given != labels))[None])
+    return np.append(borrowed, _mean(given == labels, test & (close == np.arange(most + 1)[:, None])))
 
 
 def agreement(one: NDArray, two: NDArray) -> tuple[float, float]:

@@ -130,22 +130,26 @@ def test_whose_error_it_is_by_what_shares_it() -> None:
 
     def shares(*errors: np.ndarray) -> dict[str, tuple[float, float]]:
         record, settings = given(*(np.where(known, 0, one) for one, known in zip(errors, trained, strict=True)))
-        found = network.same_errors(record, settings)
+        found = network.same_errors(record, *[record.isel(run=[])] * 2, settings)
         rows = zip(found.kind.values, found.same.values, found.chance.values, strict=True)
         return {str(kind): (same, chance) for kind, same, chance in rows}
 
     picture = shares(*[np.stack([own, own])] * 2)
-    assert picture["another network"] == pytest.approx((1, 1 / 3), abs=0.02)
+    assert picture["other pictures trained"] == pytest.approx((1, 1 / 3), abs=0.02)
     assert picture["an earlier moment"][0] == 1
     symbol = shares(*[np.stack([worth, worth])] * 2)
     assert (
-        symbol["another network"][0] == 1 and symbol["lower two exchanged"][0] > 0.8 > symbol["upper two exchanged"][1]
+        symbol["other pictures trained"][0] == 1
+        and symbol["lower two exchanged"][0] > 0.8 > symbol["upper two exchanged"][1]
     )
     nobody = shares(*noise)
     for kind, (same, chance) in nobody.items():
         assert same == pytest.approx(chance, abs=0.08), kind
     network_only = shares(*(one[[0, 0]] for one in noise))
-    assert network_only["another network"][0] < 0.4 and network_only["an earlier moment"][0] == 1
+    assert network_only["other pictures trained"][0] < 0.4 and network_only["an earlier moment"][0] == 1
+    record, settings = given(*noise)
+    found = network.same_errors(record, record.isel(run=[1]), record.isel(run=[]), settings)
+    assert found.same.values[found.kind.values == "same pictures trained"].tolist() == [1]
 
 
 def test_a_network_is_looked_at_where_it_is_fitted_last() -> None:
@@ -155,7 +159,7 @@ def test_a_network_is_looked_at_where_it_is_fitted_last() -> None:
     ((test, errors),) = network.settled(record, task)
     assert test.sum() == 6**4 - settings.train_size and errors.shape == (3, 6**4)
     assert (errors[0] == 1).all() and (errors[1:] == 0).all()  # fitted ones last
-    alone = network.same_errors(given(none[None])[0], settings)
+    alone = network.same_errors(given(none[None])[0], *[record.isel(run=[])] * 2, settings)
     assert sorted(set(alone.kind.values)) == ["lower two exchanged", "upper two exchanged"]
 
 

@@ -62,6 +62,21 @@ def test_errors_equal_a_loop_over_pictures() -> None:
             assert found[name][member] == pytest.approx(value, abs=1e-12), name
 
 
+def test_what_misleads_equals_a_loop_over_pictures() -> None:
+    places, labels = SMALL.table()
+    given = labels + np.random.default_rng(3).integers(-1, 2, 81)
+    trained = SMALL.in_train(0)
+    off = (places[:, None] != places).sum(-1)
+    rows = [[k for k in np.flatnonzero(trained) if off[picture, k] == 1] for picture in range(81)]
+    wrong = [given[k] in labels[rows[k]] for k in range(81) if not trained[k] and given[k] != labels[k]]
+    right: list[list[bool]] = [[], [], []]
+    for k in np.flatnonzero(~trained):
+        right[min(2, sum(abs(labels[rows[k]] - labels[k]) == 1))].append(given[k] == labels[k])
+    found = measures.misled(SMALL, given, ~trained, trained, most=2)
+    np.testing.assert_allclose(found, [np.mean(wrong), *map(np.mean, right)])
+    assert (labels[measures.one_away(SMALL)] != labels[:, None]).all()
+
+
 def test_accuracy_of_no_picture_is_missing() -> None:
     task = tasks.ShapeSum((0, 3), 15)
     found = measures.errors(task, task.table()[1][None], task.in_train(0)[None])
