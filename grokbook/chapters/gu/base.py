@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, theory
 from grokbook.chapters.gu.reading import reached, t_fit
@@ -15,9 +18,10 @@ from grokbook.claims import Part, at_least, at_most, between
 from grokbook.curves import last
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.train.experiment import Experiment
-from grokbook.words import percent
+from grokbook.words import percent, times
 
 section = Section("base")
+Array = NDArray[np.float64]
 
 
 @section.experiment(smaller=[{"seeds": 1}])
@@ -34,7 +38,15 @@ def base(s: Settings) -> Experiment:
     )
 
 
-def plane(record: xr.Dataset, run: int) -> tuple[NDArray[np.float64], int]:
+@section.experiment()
+def without_decay(s: Settings) -> Experiment:
+    """The abstract's first insight: the first network of the baseline, without weight decay."""
+    full = base(s)
+    run = dataclasses.replace(full.runs[0], optimizer=dataclasses.replace(full.runs[0].optimizer, weight_decay=0.0))
+    return dataclasses.replace(full, name="gu/without_decay", runs=(run,))
+
+
+def plane(record: xr.Dataset, run: int) -> tuple[Array, int]:
     """The two principal axes of a run's final embedding, (d, 2), and the strongest frequency on them."""
     p = int(record.p.values[run])
     final = record.W_E.values[run, -1, :p].astype(float)
@@ -43,14 +55,44 @@ def plane(record: xr.Dataset, run: int) -> tuple[NDArray[np.float64], int]:
     return axes, int(power.argmax()) + 1
 
 
+def unevenness(record: xr.Dataset, snapshot: int) -> dict[str, Array]:
+    """How unevenly the residues' embeddings lie at a snapshot, each (run,), 0 where they are perfectly even.
+
+    ``pairs`` and ``nearest``: the spread (sd / mean) of all distances, and of each residue's to the nearest other.
+    ``circle``: by how many degrees (circular sd) they miss equal places on the circle of their strongest frequency.
+    """
+    p = int(record.p.values[0])
+    tokens = record.W_E.values[:, snapshot, :p].astype(float)  # (run, p, d)
+    apart = np.linalg.norm(tokens[:, :, None] - tokens[:, None], axis=-1)  # (run, p, p)
+    pairs, nearest = apart[:, *np.triu_indices(p, 1)], (apart + np.diag(np.full(p, np.inf))).min(-1)
+    waves = np.fft.fft(tokens, axis=1)[:, 1 : (p + 1) // 2]  # (run, frequency, d)
+    best = np.square(np.abs(waves)).sum(-1).argmax(-1)[:, None]  # (run, 1)
+    along = (tokens @ np.take_along_axis(waves, best[..., None], 1).conj().swapaxes(1, 2))[..., 0]  # (run, p)
+    missed = np.angle(along * np.exp(-2j * np.pi * (best + 1) * np.arange(p) / p))
+    spread = {name: one.std(1) / one.mean(1) for name, one in {"pairs": pairs, "nearest": nearest}.items()}
+    return spread | {"circle": np.degrees(measures.circular_sd(missed))}
+
+
+UNEVEN = {"pairs": "spread of all distances", "nearest": "spread of nearest distances", "circle": "angles missed"}
+
+
 section.claim(
     "base",
     "Sec. 6.1",
-    "With a random 30 % of the pairs test accuracy starts to rise around step 5,000 and ends at 1.",
+    "With a random 30 % of the pairs test accuracy rises around step 5,000 and ends at 1.",
     Part("t_0.5", lambda record: reached(record, 0.5), between(2500, 9000)),
     Part("test accuracy at the end", lambda record: last(record, "test_accuracy"), at_least(0.99), percent),
     Part("t_fit", t_fit, at_most(500)),
     on="base",
-    paper="a rise around step 5,000, 100 % at the end",
+    paper="“begins to rise steadily” around step 5,000, 100 % at the end",
     forecast="t_0.5 of 4,400 and 5,900 (two earlier runs)",
 )  # fmt: skip
+section.claim("uniform", "Abstract", "Under weight decay the tokens come to lie more evenly than at the start.",
+    *(Part(f"{words}, end / start", lambda r, n=name: unevenness(r, -1)[n] / unevenness(r, 0)[n], at_most(0.8), times)
+      for name, words in UNEVEN.items()),
+    on="base")  # fmt: skip
+section.claim("uniform-decay", "Abstract", "It is weight decay that makes the tokens lie more evenly.",
+    *(Part(f"{words} at the end, without decay / with it",
+           lambda bare, full, n=name: unevenness(bare, -1)[n] / unevenness(full, -1)[n][:1], at_least(1.25), times)
+      for name, words in UNEVEN.items()),
+    on=("without_decay", "base"), forecast="of the circle alone, since without decay nothing groks")  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Annotated
 
@@ -47,6 +48,21 @@ def largest_prime(s: Settings, *, largest: Annotated[int, whole(3)] = 379, steps
 RECIPE = ("f", "p", "train_fraction", "hole", "size", "split", "d_model", "layers", "offset", "start", "positions")
 
 
+def distinct(records: Iterable[xr.Dataset]) -> Iterator[xr.Dataset]:
+    """Of each record the runs with p >= 47 that stand in none before it."""
+    seen: set[tuple[object, ...]] = set()
+    for record in records:
+        new = []
+        for run in range(record.sizes["run"]):
+            seed = float(record.seed.values[run])
+            split = float(record.split_seed.values[run]) if "split_seed" in record.coords else np.nan
+            key = *(str(record[name].values[run]) for name in RECIPE), seed, seed if np.isnan(split) else split
+            if record.p.values[run] >= 47 and key not in seen:
+                new.append(run)
+            seen.add(key)
+        yield record.isel(run=new)
+
+
 @section.study
 def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_by_text, fractions, operations, overlap,
            diameters, toeplitz):  # fmt: skip
@@ -58,21 +74,14 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
     families = {"addition": (base, primes, largest_prime, seeds_apart, width_shared), "a hole": (holes, holes_by_text),
                 "other operations": (fractions, operations), "other vocabularies": (overlap, diameters),
                 "other starts": (toeplitz,)}  # fmt: skip
-    seen: set[tuple[object, ...]] = set()
     found: list[tuple[str, bool, int, list[float]]] = []
-    for family, records in families.items():
-        for record in records:
-            values = np.stack(
-                [reading.correlation(record, name) for name in (reading.MED, *reading.CONTROLS)], -1
-            )  # (run, quantity)
-            late = reading.grokked(record)
-            for run in range(record.sizes["run"]):
-                p, seed = int(record.p.values[run]), float(record.seed.values[run])
-                split = float(record.split_seed.values[run]) if "split_seed" in record.coords else np.nan
-                key = *(str(record[name].values[run]) for name in RECIPE), seed, seed if np.isnan(split) else split
-                if p >= 47 and key not in seen and np.isfinite(values[run]).all():
-                    found.append((family, bool(late[run]), p, values[run].tolist()))
-                seen.add(key)
+    family_of = [family for family, records in families.items() for _ in records]
+    each = distinct(record for records in families.values() for record in records)
+    for family, record in zip(family_of, each, strict=True):
+        values = np.stack([reading.correlation(record, name) for name in (reading.MED, *reading.CONTROLS)], -1)
+        late = reading.grokked(record)
+        for run in np.flatnonzero(np.isfinite(values).all(-1)):  # (run, quantity)
+            found.append((family, bool(late[run]), int(record.p.values[run]), values[run].tolist()))
     names, delayed, primes_of, table = zip(*found, strict=True)
     return xr.Dataset(
         {"correlation": (("quantity", "network"), np.array(table).T)},
@@ -94,6 +103,27 @@ def below_start(record: xr.Dataset) -> Array:
         if len(low):
             found[run] = record.step.values[low[0]]
     return found / reading.reached(record, 0.5)
+
+
+SUMS = ("base", "primes", "width_shared", "seeds_apart")  # additions that are trained on after they have generalised
+
+
+def stop_together(records: Iterable[xr.Dataset], quantity: str = reading.MED) -> NDArray[np.bool_]:
+    """(network,) whether 95 % of a quantity's fall, and of the rise of test accuracy, are over within a factor of 1.5.
+
+    Both smoothed over 100 steps; of the distinct networks with p >= 47 that reach 0.9.
+    """
+    found = []
+    for record in distinct(records):
+        curves = zip(reading.known(record, quantity), reading.known(record, "test_accuracy"), strict=True)
+        for (values, steps), (right, _) in curves:
+            fall, rise = reading.smooth(values, steps), reading.smooth(right, steps)
+            if right.max() >= 0.9:
+                top = fall.argmax()
+                over = fall <= fall[top:].min() + 0.05 * (fall[top] - fall[top:].min())
+                ends = top + over[top:].argmax(), (rise >= rise[0] + 0.95 * (rise.max() - rise[0])).argmax()
+                found.append(steps[ends[0]] / steps[ends[1]])
+    return (np.array(found) > 1 / 1.5) & (np.array(found) < 1.5)
 
 
 GROKKING = (("primes", 47), ("base", 97), ("primes", 211))  # at p = 379 there is no delay, see fig5-sooner
@@ -163,6 +193,12 @@ section.claim(
     "fig5-below", "Earlier Fig. 4", "Grokking comes when MED falls below its starting value.",
     *per_prime("first step after t_fit with MED below its start / t_0.5", below_start, between(1 / 1.5, 1.5)),
     paper="at that time", forecast="never at p = 97 in two earlier runs",
+)  # fmt: skip
+section.claim(
+    "med-stops", "Earlier Sec. 5.1", "When MED stops falling, test accuracy stops rising.",
+    Part("networks whose fall and rise are over within a factor of 1.5, to 95 %",
+         lambda *records: stop_together(records).mean(), at_least(0.9), percent),
+    on=SUMS,
 )  # fmt: skip
 section.claim(
     "fig5-special",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.gu import CHAPTER, coverage, fractions, holes, med, reading, theory
+from grokbook.chapters.gu import CHAPTER, base, coverage, fractions, holes, med, reading, theory
 from grokbook.tasks import modular_function
 
 
@@ -99,6 +99,12 @@ def test_symmetries_keep_the_answers(f):
 
 
 # ------------------------------------------------------------------------------------------------------------- Table 1
+
+
+def test_larger_squares_have_a_later_onset_where_they_do():
+    late = np.array([row.onset or np.nan for row in theory.TABLE_1], float)
+    for onset, said in ((late, "reproduced"), (late[::-1], "not reproduced"), (np.full(11, 9.0), "not reproduced")):
+        assert outcome("table1-onset", table_1=table(np.full(11, 0.8), onset=onset)) == said
 
 
 def run_with_a_hole(accuracy, fit, every=10):
@@ -213,6 +219,25 @@ def test_noise_does_not_pass_for_a_measure_of_progress():
     found = primes(lambda loss: noise)
     for id in ("fig5-follows", "fig5-increments", "fig5-below", "fig5-special"):
         assert outcome(id, **found) == "not reproduced", id
+
+
+def test_a_fall_and_a_rise_that_end_together_are_told_from_a_fall_that_ends_at_any_time():
+    steps, fields = np.arange(400), {name: ("run", ["x"]) for name in med.RECIPE} | {"p": ("run", [97])}
+    ramp = np.clip((steps - 100) / 100, 0, 1)
+    for values, said in ((2 - ramp, True), (1 - np.clip((steps - 250) / 100, 0, 1), False)):
+        data = record(every=100, test_loss=values, med_M1=values, test_accuracy=ramp).assign_coords(fields)
+        assert med.stop_together([data, data]).tolist() == [said]
+
+
+def test_a_circle_is_even_but_for_its_distances_a_simplex_in_them_too_and_an_untrained_table_in_nothing():
+    draw, angles = np.random.default_rng(0), 2 * np.pi * 5 * np.arange(97) / 97
+    circle = np.stack([np.cos(angles), np.sin(angles), *np.zeros((95, 97))], -1)
+    tables = np.stack([draw.standard_normal((97, 97)) for _ in range(2)] + [circle, np.eye(97)])
+    data = xr.Dataset({"W_E": (("run", "snapshot", "token", "feature"), tables[None])}, {"p": ("run", [97])})
+    start, again, even, simplex = (base.unevenness(data, at) for at in range(4))
+    assert all(0.8 < again[kind] / start[kind] < 1.25 for kind in base.UNEVEN)
+    assert even["circle"] < 1e-6 and even["nearest"] < 1e-6 and even["pairs"] > 0.4
+    assert simplex["pairs"] < 1e-6 and simplex["nearest"] < 1e-6
 
 
 def test_a_network_in_two_records_is_one_of_the_networks_compared():
