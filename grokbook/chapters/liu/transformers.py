@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Annotated, Any, NamedTuple
 
@@ -116,6 +116,12 @@ class Plane(NamedTuple):
     share: float
     frequency: int
 
+    @property
+    def roughness(self) -> float:
+        """How the radius varies, over its mean."""
+        radius = np.linalg.norm(self.points, axis=-1)
+        return float(radius.std() / radius.mean())
+
 
 def best_plane(embedding: Array, most: int = 6) -> Plane:
     """Of the planes that two of the first components of embeddings (p, d) span, the one that is most of a ring."""
@@ -127,6 +133,12 @@ def best_plane(embedding: Array, most: int = 6) -> Plane:
         wave = measures.ring_share(points)
         found.append(Plane(basis[list(pair)], points, float(wave.share), int(wave.frequency)))
     return max(found, key=lambda one: one.share)
+
+
+def is_ring(planes: Sequence[Plane]) -> bool:
+    """Whether of a network's planes, in the order of training, only the last holds a ring, of a steady radius."""
+    *before, end = planes
+    return max((one.share for one in before), default=0.0) <= 0.3 and end.share >= 0.8 and end.roughness <= 0.25
 
 
 def waves(embedding: Array) -> Array:
@@ -157,20 +169,22 @@ def _ring_like(plane: Plane, generator: np.random.Generator) -> Array:
 def rings(ring):
     """How much of a ring the embeddings are (Fig. 1), and how much of it they were at the start (Fig. 21).
 
-    ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; ring share on the
-    final plane of the ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw). ``added`` (run,
-    draw) is that of normal ones on the plane of their own sum with a ring in a random plane, as large as the final one.
+    ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; whether it `is_ring`
+    (run), and whether the plane of the ``first`` two components is (run); ring share on the final plane of the
+    ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw). ``added`` (run, draw) is that of
+    normal ones on the plane of their own sum with a ring in a random plane, as large as the final one.
     ``on_plane`` and ``total`` (run, snapshot) are squared sizes, on the final plane and in all; ``waves`` (run) how
     many stand out at the end.
     """
     generator, other = map(np.random.default_rng, (0, 1))
-    names = ("share", "roughness", "initial", "chance", "added", "on_plane", "total", "waves")
+    names = ("share", "roughness", "is_ring", "first", "initial", "chance", "added", "on_plane", "total", "waves")
     rows: dict[str, list[Any]] = {name: [] for name in names}
     for run in ring.W_E.values.astype(float):
         planes = [best_plane(one) for one in run]
         rows["share"].append([one.share for one in planes])
-        radius = np.linalg.norm(planes[-1].points, axis=-1)
-        rows["roughness"].append(radius.std() / radius.mean())
+        rows["roughness"].append(planes[-1].roughness)
+        rows["is_ring"].append(is_ring(planes))
+        rows["first"].append(is_ring([best_plane(one, 2) for one in run]))
         rows["initial"].append(onto(run[0], planes[-1])[1])
         rows["chance"].append([onto(generator.normal(size=run[0].shape), planes[-1])[1] for _ in range(20)])
         starts = run[0].std() * other.normal(size=(20, *run[0].shape))
@@ -214,18 +228,12 @@ def _memorises_first(record: xr.Dataset) -> float:
     return float((early & (last(record, "test_accuracy") >= 0.99)).mean())
 
 
-def is_ring(study: xr.Dataset) -> NDArray[np.bool_]:
-    """(run,) no ring before the end, and one with a steady radius there."""
-    before, end = study.share[:, :-1].max("snapshot"), study.share[:, -1]
-    return ((before <= 0.3) & (end >= 0.8) & (study.roughness <= 0.25)).values
-
-
 section.claim("fig1", "Fig. 1",
     "Embeddings of a transformer become a ring when it generalises, not when it memorises.",
     Part("networks that memorise by step 1,000 and generalise by the end",
          _memorises_first, at_least(0.5), on=("ring",)),
     Part("networks with a ring share ≤ 0.3 till then, ≥ 0.8 at the end, radius ± 25 %",
-         lambda study: is_ring(study).mean(), at_least(0.5), on=("rings",)),
+         lambda study: study.is_ring.mean(), at_least(0.5), on=("rings",)),
 )  # fmt: skip
 
 
