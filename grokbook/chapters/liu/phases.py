@@ -151,8 +151,7 @@ def wider(*records: xr.Dataset) -> Array:
 def later(*records: xr.Dataset) -> NDArray[np.bool_]:
     """(cell,) of the cells there that generalise, as does their rate without decay, whether decay delays it."""
     found = (panel(one, name) for one, name in zip(records, SWEEPS, strict=True))
-    cells = (((one.t_val[1:] > one.t_val[0])[one.generalises[1:] & one.generalises[0]]) for one in found)
-    return np.concatenate([one.ravel() for one in cells])
+    return np.concatenate([(d.t_val[1:] > d.t_val[0])[d.generalises[1:] & d.generalises[0]].ravel() for d in found])
 
 
 def structured(record: xr.Dataset) -> NDArray[np.bool_]:
