@@ -186,7 +186,7 @@ def _large(words: str, measure: Callable[[xr.Dataset], Any], bound: Bound) -> Pa
 section.claim(
     "fig8a",
     "Fig. 8, left",
-    "Images grok when the initial weights are large, and do not when they are usual.",
+    "Digits of 8 × 8 pixels, not MNIST, grok when the initial weights are large, and do not when they are usual.",
     _large("test accuracy at t_train / at the end", lambda one: one.then / one.end, at_most(0.5)),
     _large("test accuracy at the end", lambda one: one.end, at_least(0.8)),
     _large("t_test / t_train", lambda one: one.t_test / one.t_train, at_least(3)),
@@ -205,7 +205,7 @@ def _between(study: xr.Dataset) -> int:
 section.claim(
     "fig8b",
     "Fig. 8, right",
-    "Images have the phases too: memorisation at low decay and rate, confusion at high.",
+    "Digits of 8 × 8 pixels, not MNIST, have the phases too: memorisation at low decay and rate, confusion at high.",
     Part("least rate and decay", lambda study: map_of(study).phases[0, 0], exactly(MEMORISATION), phase_name),
     Part("highest rate and decay", lambda study: map_of(study).phases[-1, -1], exactly(CONFUSION), phase_name),
     Part("comprehension and grokking that occur, of two",

@@ -96,6 +96,13 @@ def contacts(phases: Codes, axis: int) -> int:
     return steps_up(rows, COMPREHENSION, MEMORISATION) + steps_up(rows, MEMORISATION, COMPREHENSION)
 
 
+def beside_memorisation(phases: Codes) -> Array:
+    """(2,) shares of the cells of grokking and of comprehension that touch a cell of memorisation; nan without such."""
+    there = np.pad(phases == MEMORISATION, 1)
+    near = there[:-2, 1:-1] | there[2:, 1:-1] | there[1:-1, :-2] | there[1:-1, 2:]
+    return np.array([near[phases == code].mean() for code in (GROKKING, COMPREHENSION)])
+
+
 def steps_up(phases: Codes, one: int, other: int) -> int:
     """How often the next row has the second phase where a row has the first."""
     return int(((phases[:-1] == one) & (phases[1:] == other)).sum())

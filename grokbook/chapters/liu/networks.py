@@ -13,7 +13,7 @@ from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
 from grokbook.chapters.liu.training import Sizes, as_authors, of_sizes, toy_run, train_sets, two_groups
-from grokbook.claims import Part, at_least, at_most, below
+from grokbook.claims import Part, at_least, at_most, below, exactly
 from grokbook.curves import last, median
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW
@@ -87,12 +87,15 @@ def allowed(record: xr.Dataset) -> xr.Dataset:
     """What every run ended with beside what its embeddings and its training set allow.
 
     Over run: ``fraction`` of the table trained on, ``accuracy`` on all samples, ``predicted`` from the embeddings (eqs
-    12, 13), ``ideal_accuracy`` (eq. 17), ``rqi``, ``rqi_strict`` (delta 0.01) and ``ideal_rqi`` (eq. 16).
+    12, 13), ``ideal_accuracy`` (eq. 17), ``rqi``, ``rqi_strict`` (delta 0.01) and ``ideal_rqi`` (eq. 16);
+    ``unearned`` and ``unearned_strict`` are the shares of all parallelograms that close and are not implied (eq. 15).
     """
     p = int(record.p.values[0])
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
     sets = list(train_sets(record))
     seen = record.train_size.values / (p * (p + 1) / 2)
+    implied = np.array([theory.implied(theory.which_held(pairs, p), p) for pairs in sets])  # (run, parallelogram)
+    gaps = measures.parallelogram_gaps(embedding)
     columns: dict[str, Any] = {
         "fraction": seen,
         "accuracy": seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy"),
@@ -100,7 +103,9 @@ def allowed(record: xr.Dataset) -> xr.Dataset:
         "ideal_accuracy": [theory.ideal_accuracy(pairs, p) for pairs in sets],
         "rqi": measures.representation_quality_index(embedding),
         "rqi_strict": measures.representation_quality_index(embedding, 0.01),
-        "ideal_rqi": [theory.ideal_rqi(pairs, p) for pairs in sets],
+        "ideal_rqi": implied.mean(-1),
+        "unearned": ((gaps <= 0.1) & ~implied).mean(-1),
+        "unearned_strict": ((gaps <= 0.01) & ~implied).mean(-1),
     }
     return xr.Dataset({name: ("run", np.asarray(column, float)) for name, column in columns.items()})
 
@@ -207,6 +212,19 @@ section.claim(
 )  # fmt: skip
 
 
+def not_implied(found: xr.Dataset, strict: str = "_strict") -> float:
+    """Of the parallelograms that form where a training set leaves some open, the share that it does not imply."""
+    left = found.isel(run=np.flatnonzero(found.ideal_rqi < 1))
+    return float(left[f"unearned{strict}"].sum() / left[f"rqi{strict}"].sum())
+
+
+section.claim("alexander", "Eq. 15, App. E",
+    "A parallelogram forms only where the training set implies it, but for very rare luck.",
+    Part("parallelograms formed (δ = 0.01) that are not implied, where the set does not imply all", not_implied,
+        at_most(0.05), percent),
+    on="outcomes", paper="P(R) ⊆ P(D), “very rare” exceptions")  # fmt: skip
+
+
 section.claim(
     "fig12",
     "Fig. 12",
@@ -224,6 +242,18 @@ section.claim(
     on="four_symbols",
     forecast="0.55 and 2.60 equations; all three in 16 of 20 with the slow decoder",
 )  # fmt: skip
+
+
+def _possible(record: xr.Dataset) -> int:
+    """How many of the five sets of equations that can hold do so in some network; two imply the third."""
+    held = np.concatenate([formed(record, one) for one in (FAST_DECODER, SLOW_DECODER)])
+    return len(np.unique(held[held.sum(1) != 2], axis=0))
+
+
+section.claim("fig12-all", "Fig. 12, App. E",
+    "Between them the two settings give every representation that geometry allows.",
+    Part("sets of equations that hold in some network, of the five possible", _possible, exactly(5)),
+    on="four_symbols", paper="“actually generates all possible representations”")  # fmt: skip
 
 
 def _best_new(record: xr.Dataset) -> float:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GROKKING, MEMORISATION, Array, Diagram, phase_name
-from grokbook.chapters.liu.training import BOTH_REACHED, solvable_seeds, toy_run, two_groups
+from grokbook.chapters.liu.training import BOTH_REACHED, STRUCTURED, solvable_seeds, toy_run, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, exactly, near
 from grokbook.curves import median
-from grokbook.measures import representation_quality_index
+from grokbook.measures import group_representation_quality_index, representation_quality_index
 from grokbook.models.toy import ProductDecoder
-from grokbook.tasks import AdditionTask, GroupTask
+from grokbook.tasks import AdditionTask, GroupTask, group_table
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import conditions
 from grokbook.words import number, percent
@@ -142,11 +142,47 @@ def touching(*records: xr.Dataset, axis: int) -> Array:
     return np.array([maps.contacts(one.phases, axis) for one in found])
 
 
-def idle_lines(*records: xr.Dataset) -> tuple[int, int]:
-    """Of diagrams of addition, how many cells do not generalise, and how many of those end with a line (RQI ≥ .95)."""
-    lost = [one.W_E.values[~np.isfinite(one.reached_test_accuracy.values), -1] for one in records]
-    lines = [representation_quality_index(W_E.astype(float)) >= 0.95 for W_E in lost]
-    return sum(map(len, lost)), int(sum(map(np.sum, lines)))
+def wider(*records: xr.Dataset) -> Array:
+    """(panel,) in (b), (c) and (d), decoder rates that generalise at the best decay over those without decay."""
+    rates = (panel(one, name).generalises.sum(1) for one, name in zip(records, SWEEPS, strict=True))
+    return np.array([one.max() / one[0] for one in rates])
+
+
+def later(*records: xr.Dataset) -> NDArray[np.bool_]:
+    """(cell,) of the cells there that generalise, as does their rate without decay, whether decay delays it."""
+    found = (panel(one, name) for one, name in zip(records, SWEEPS, strict=True))
+    return np.concatenate([(d.t_val[1:] > d.t_val[0])[d.generalises[1:] & d.generalises[0]].ravel() for d in found])
+
+
+def structured(record: xr.Dataset) -> NDArray[np.bool_]:
+    """(run,) whether the embeddings end with an index of at least 0.95: in a line, or as a representation of S₃."""
+    W_E = record.W_E.values[:, -1].astype(float)
+    if "p" not in record.coords:
+        return group_representation_quality_index(W_E, group_table("S3")) >= STRUCTURED
+    return representation_quality_index(W_E) >= STRUCTURED
+
+
+def goldilocks(record: xr.Dataset) -> float:
+    """Share of generalising cells with such embeddings, less that of the others; nan without one or the other."""
+    found, inside = structured(record), good(record)
+    return float(found[inside].mean() - found[~inside].mean())
+
+
+def upper_slope(found: Diagram) -> float:
+    """Where comprehension ends above: the slope of the embeddings' rate against the decoder's, on logarithmic axes.
+
+    Only decoder rates at which it does end count; nan for less than two.
+    """
+    clear = found.phases == COMPREHENSION
+    columns = np.flatnonzero(clear.any(0) & ~clear[-1])
+    edge = [found.y[clear[:, c]].max() for c in columns]
+    return float(np.polyfit(np.log(found.x[columns]), np.log(edge), 1)[0]) if len(edge) > 1 else np.nan
+
+
+def late_corner(found: Diagram) -> float:
+    """Of the fastest embeddings, steps to generalise with the slowest decoder over the fewest; nan if never."""
+    t = found.t_val[-1].min(-1)
+    return float(t[0] / np.nanmin(t))
 
 
 def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound,
@@ -184,6 +220,13 @@ section.claim("fig6a", "Fig. 6a",
     _cells("phases_rates", 0.85), *_edge("phases_rates"),
     paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times")  # fmt: skip
 
+section.claim("fig6a-sides", "Fig. 6a, section 4.1",
+    "Embeddings must not be too fast either: with a slow decoder they generalise late, beyond some ratio of the rates.",
+    _part("phases_rates", "fastest embeddings: steps to generalise with the slowest decoder / the fewest", late_corner,
+          at_least(10)),
+    _part("phases_rates", "slope of the upper edge of comprehension, on logarithmic axes", upper_slope, near(1, 0.25)),
+    paper="“faster, but not too much”")  # fmt: skip
+
 section.claim("fig6a-splits", "Fig. 6a", "The boundary is the same for other splits.",
     *_edge("phases_rates_splits"), whose="ours")  # fmt: skip
 
@@ -193,6 +236,20 @@ section.claim("fig6b", "Fig. 6b", "Regression has the four phases: cell by cell,
     Part("without decays 2, 5 and 8 at the rate 1e-5", partial(on_time, outliers=False), at_least(0.9), percent),
     on="phases_regression",
     paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion")  # fmt: skip
+
+
+section.claim("toy-decay", "section 4.2", "Unlike transformers, the toy model does not gain from weight decay.",
+    Part("decoder rates that generalise at the best decay / without, in (b), (c), (d)", wider, at_most(1), every=True,
+         on=SWEEPS),
+    Part("cells that generalise with and without it, later with it", lambda *records: later(*records).mean(),
+         above(0.5), percent, on=SWEEPS),
+    paper="“contrary to the toy model”")  # fmt: skip
+
+section.claim("goldilocks", "abstract, Fig. 6",
+    "Representations are learnt in comprehension and grokking only, not in memorisation and confusion.",
+    *(Part(f"({letter}) share of generalising cells that end with RQI ≥ 0.95, less that of the others", goldilocks,
+           at_least(0.9), on=(name,)) for letter, name in zip("abcd", PANELS, strict=True)),
+    paper="“only in a ‘Goldilocks zone’”")  # fmt: skip
 
 
 def _up(other: int) -> Callable[[Diagram], int]:
@@ -272,8 +329,8 @@ section.claim(
 )  # fmt: skip
 
 
-# Figs 13 to 15: the decoder's rate against batch size, initial size and weight decay of the embeddings. The paper does
-# not say which values it tried.
+# Figs 13 to 15: the decoder's rate, in the range that appendix G states, against batch size, initial size and weight
+# decay of the embeddings. The paper does not say which values of these it tried.
 KNOB_RATES = tuple(float(10**e) for e in np.linspace(-4, -2, 9))
 
 

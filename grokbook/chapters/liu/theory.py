@@ -134,17 +134,12 @@ def ground_state(held: Held, p: int, values: Array) -> Array:
 
 
 def implied(held: Held, p: int) -> NDArray[np.bool_]:
-    """P(D), eq. 14: which parallelograms of P0 follow from those of the training set, (..., |P0|).
+    """P(D), eq. 14: which parallelograms of P0 follow from those of the training set, (..., |P0|); eq. 16 is its mean.
 
     It is what a random ground state closes; in three dimensions an equation holds by chance once in about 1e20.
     """
     R = ground_state(held, p, np.random.default_rng(0).standard_normal((p, 3)))
     return parallelogram_gaps(R, normalise=False) < 1e-7
-
-
-def ideal_rqi(train_pairs: ArrayLike, p: int) -> Array:
-    """|P(D)| / |P0|, eq. 16: the index of an ideal model, (...); 1 if and only if `nullity` is 2."""
-    return implied(which_held(train_pairs, p), p).mean(-1)
 
 
 def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Annotated, Any, NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
-from grokbook.chapters.liu import Settings
+from grokbook.chapters.liu import Settings, maps
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, Diagram, diagram, phase_name
 from grokbook.chapters.liu.measures import COMPONENTS, PARTS, WAYS, parts
 from grokbook.chapters.liu.training import BOTH_REACHED, two_groups
@@ -23,6 +23,7 @@ from grokbook.models.encoder import PairEncoder
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Rate, several, whole
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
+from grokbook.words import percent
 
 Array = NDArray[np.float64]
 section = Section("transformers")
@@ -116,6 +117,12 @@ class Plane(NamedTuple):
     share: float
     frequency: int
 
+    @property
+    def roughness(self) -> float:
+        """How the radius varies, over its mean."""
+        radius = np.linalg.norm(self.points, axis=-1)
+        return float(radius.std() / radius.mean())
+
 
 def best_plane(embedding: Array, most: int = 6) -> Plane:
     """Of the planes that two of the first components of embeddings (p, d) span, the one that is most of a ring."""
@@ -127,6 +134,12 @@ def best_plane(embedding: Array, most: int = 6) -> Plane:
         wave = measures.ring_share(points)
         found.append(Plane(basis[list(pair)], points, float(wave.share), int(wave.frequency)))
     return max(found, key=lambda one: one.share)
+
+
+def is_ring(planes: Sequence[Plane]) -> bool:
+    """Whether of a network's planes, in the order of training, only the last holds a ring, of a steady radius."""
+    *before, end = planes
+    return max((one.share for one in before), default=0.0) <= 0.3 and end.share >= 0.8 and end.roughness <= 0.25
 
 
 def waves(embedding: Array) -> Array:
@@ -157,20 +170,22 @@ def _ring_like(plane: Plane, generator: np.random.Generator) -> Array:
 def rings(ring):
     """How much of a ring the embeddings are (Fig. 1), and how much of it they were at the start (Fig. 21).
 
-    ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; ring share on the
-    final plane of the ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw). ``added`` (run,
-    draw) is that of normal ones on the plane of their own sum with a ring in a random plane, as large as the final one.
+    ``share`` (run, snapshot) in the best plane; ``roughness`` (run), how its last radius varies; whether it `is_ring`
+    (run), and whether the plane of the ``first`` two components is (run); ring share on the final plane of the
+    ``initial`` embeddings (run) and, by ``chance``, of normal ones (run, draw). ``added`` (run, draw) is that of
+    normal ones on the plane of their own sum with a ring in a random plane, as large as the final one.
     ``on_plane`` and ``total`` (run, snapshot) are squared sizes, on the final plane and in all; ``waves`` (run) how
     many stand out at the end.
     """
     generator, other = map(np.random.default_rng, (0, 1))
-    names = ("share", "roughness", "initial", "chance", "added", "on_plane", "total", "waves")
+    names = ("share", "roughness", "is_ring", "first", "initial", "chance", "added", "on_plane", "total", "waves")
     rows: dict[str, list[Any]] = {name: [] for name in names}
     for run in ring.W_E.values.astype(float):
         planes = [best_plane(one) for one in run]
         rows["share"].append([one.share for one in planes])
-        radius = np.linalg.norm(planes[-1].points, axis=-1)
-        rows["roughness"].append(radius.std() / radius.mean())
+        rows["roughness"].append(planes[-1].roughness)
+        rows["is_ring"].append(is_ring(planes))
+        rows["first"].append(is_ring([best_plane(one, 2) for one in run]))
         rows["initial"].append(onto(run[0], planes[-1])[1])
         rows["chance"].append([onto(generator.normal(size=run[0].shape), planes[-1])[1] for _ in range(20)])
         starts = run[0].std() * other.normal(size=(20, *run[0].shape))
@@ -214,18 +229,12 @@ def _memorises_first(record: xr.Dataset) -> float:
     return float((early & (last(record, "test_accuracy") >= 0.99)).mean())
 
 
-def is_ring(study: xr.Dataset) -> NDArray[np.bool_]:
-    """(run,) no ring before the end, and one with a steady radius there."""
-    before, end = study.share[:, :-1].max("snapshot"), study.share[:, -1]
-    return ((before <= 0.3) & (end >= 0.8) & (study.roughness <= 0.25)).values
-
-
 section.claim("fig1", "Fig. 1",
     "Embeddings of a transformer become a ring when it generalises, not when it memorises.",
     Part("networks that memorise by step 1,000 and generalise by the end",
          _memorises_first, at_least(0.5), on=("ring",)),
     Part("networks with a ring share ≤ 0.3 till then, ≥ 0.8 at the end, radius ± 25 %",
-         lambda study: is_ring(study).mean(), at_least(0.5), on=("rings",)),
+         lambda study: study.is_ring.mean(), at_least(0.5), on=("rings",)),
 )  # fmt: skip
 
 
@@ -251,6 +260,7 @@ section.claim(
          lambda record: (record.effective_dimension.max("step") >= 1.02 * record.effective_dimension[:, 0]).mean(),
          at_least(0.8)),
     on="ring",
+    paper="over 100 seeds",
 )  # fmt: skip
 
 
@@ -292,6 +302,18 @@ def sooner_where_asked(found: Diagram) -> int:
     return sum(sooner(found)[np.argmin(np.abs(np.log(found.x / at)))] for at in (1e-4, 1e-3))
 
 
+def closer_by_chance(found: Diagram) -> float:
+    """How often cells of grokking touch memorisation more often than those of comprehension, by as much, when shuffled.
+
+    A share of 1,000 maps with the same cells in random order; nan without cells of either.
+    """
+
+    generator, codes = np.random.default_rng(0), found.phases
+    shuffled = [generator.permutation(codes.ravel()).reshape(codes.shape) for _ in range(1_000)]
+    lead, *others = (np.subtract(*maps.beside_memorisation(one)) for one in (codes, *shuffled))
+    return float(np.mean(np.array(others) >= lead)) if np.isfinite(lead) else np.nan
+
+
 def _of_map(words: str, measure: Callable[[Diagram], Any], bound: Bound, **how: Any) -> Part:
     return Part(words, lambda record: measure(diagram(record, "weight_decay")), bound, **how)
 
@@ -309,6 +331,13 @@ section.claim(
     on="phases_transformer",
     paper="comprehension at rates of 1e-3 to 6e-3 with decays of 0.5 to 6",
 )  # fmt: skip
+
+
+section.claim("closer", "abstract, Fig. 7, right",
+    "On transformers grokking stays closer to memorisation than comprehension does.",
+    _of_map("shuffled maps with as large a lead of grokking over comprehension in touching memorisation",
+            closer_by_chance, at_most(0.05), show=percent),
+    on="phases_transformer")  # fmt: skip
 
 
 def _held(share: float) -> tuple[Part, ...]:

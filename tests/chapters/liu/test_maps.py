@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.liu import maps, phases
+from grokbook.chapters.liu import maps, phases, transformers
 from grokbook.chapters.liu.maps import NO_MAJORITY, PHASES, majority, phase_of
+from grokbook.measures.common import unmeasured
 from grokbook.train.experiment import coordinates
 
 
@@ -105,6 +106,51 @@ def test_contacts_are_counted_along_an_axis():
     codes = np.array([[0, 0], [1, 2], [2, 2]])
     assert [maps.contacts(codes, axis) for axis in (0, 1)] == [1, 0]
     assert maps.steps_up(codes, 0, 2) == 1 and maps.steps_up(codes, 2, 0) == 0
+
+
+def test_cells_beside_memorisation_are_above_below_left_or_right_of_it():
+    assert maps.beside_memorisation(np.array([[1, 2], [0, 0], [1, 3]])).tolist() == [0.5, 0.5]
+
+
+def with_times(name, x, y, codes):
+    """A record with such phases, (y, x), and embeddings of ten symbols in line where networks generalise."""
+    cells = np.column_stack([one.ravel() for one in np.meshgrid(x, y)]), codes.ravel()
+    times = np.array([(500, 900), (500, 2_000), (500, np.nan), (np.nan, np.nan)])[cells[1]]
+    return xr.Dataset(
+        {"reached_train_accuracy": ("run", times[:, 0]), "reached_test_accuracy": ("run", times[:, 1])},
+        {"lr": ("run", cells[0][:, 0]), name: ("run", cells[0][:, 1]), "seed": ("run", np.zeros(len(times))),
+         "steps": ("run", np.full(len(times), 1e5))},
+    )  # fmt: skip
+
+
+def test_only_a_map_with_grokking_between_is_closer():
+    (claim,) = (one for one in transformers.section.claims if one.id == "closer")
+    rates = np.arange(1.0, 8)
+    layers = np.repeat([2, 2, 2, 2, 1, 0, 0], 7).reshape(7, 7)
+    swapped, shuffled = np.choose(layers, [1, 0, 2]), np.random.default_rng(1).permutation(layers.ravel())
+    for codes, outcome in ((layers, "reproduced"), (swapped, "not reproduced"), (shuffled, "not reproduced")):
+        record = with_times("weight_decay", rates, rates, codes)
+        assert claim.judge({"phases_transformer": record}).outcome == outcome
+
+
+def test_comprehension_ends_at_a_ratio_or_at_a_rate_of_the_decoder():
+    rates = np.array(phases.RATES_A)
+    ratio = rates[:, None] / rates
+    by_ratio = np.select([ratio < 2, ratio < 20], [2, 0], 1)
+    by_rate = np.where(ratio < 2, 2, np.where(rates < 1e-4, 1, 0))
+    for codes, slope in ((by_ratio, 1), (by_rate, np.nan)):
+        found = phases.panel(with_times("W_E_lr", rates, rates, codes), "phases_rates")
+        assert phases.upper_slope(found) == pytest.approx(slope, nan_ok=True)
+
+
+def test_the_goldilocks_zone_is_where_lines_are_and_nothing_generalising_is_none():
+    record, line = as_published("phases_regression"), np.arange(10.0)[:, None]
+    noise = np.random.default_rng(0).normal(size=(record.sizes["run"], 10, 1))
+    inside = phases.good(record)[:, None, None]
+    found = record.assign(W_E=(("run", "snapshot", "symbol", "feature"), np.where(inside, line, noise)[:, None]))
+    assert phases.goldilocks(found) == 1
+    with unmeasured():
+        assert np.isnan(phases.goldilocks(found.assign(reached_test_accuracy=np.nan * record.reached_test_accuracy)))
 
 
 def test_a_map_that_is_all_confusion_does_not_meet_fig_15():

@@ -7,7 +7,7 @@ import xarray as xr
 from grokbook.chapters.liu import CHAPTER, Settings, effective, networks, theory, training
 from grokbook.tasks import AdditionTask
 from grokbook.train import engine
-from grokbook.train.experiment import Schedule
+from grokbook.train.experiment import Schedule, coordinates
 
 MADE = {name: [recipe(Settings()), *recipe.stand_ins(Settings())] for name, recipe in CHAPTER.experiments.items()}
 
@@ -92,6 +92,20 @@ def test_networks_without_structure_do_not_meet_fig_10():
     for index, outcome in ((0.02, "partly"), (0.7, "reproduced")):
         found = ideal.assign(rqi_strict=index * ideal.ideal_rqi)
         assert CHAPTER.claims["fig10-real"].judge({"outcomes": found}).outcome == outcome
+
+
+def test_only_embeddings_that_obey_their_training_set_meet_alexanders_principle():
+    runs, generator = CHAPTER.experiments["fractions"](Settings(seeds=2)).runs, np.random.default_rng(0)
+    record = xr.Dataset(coords={key: ("run", value) for key, value in coordinates(runs).items()})
+    record = record.assign({f"{one}_accuracy": (("run", "step"), np.ones((len(runs), 1))) for one in ("train", "test")})
+    random = generator.uniform(-0.5, 0.5, (len(runs), 10, 1))
+    held = np.array([theory.which_held(pairs, 10) for pairs in training.train_sets(record)])
+    line = np.broadcast_to(np.arange(10.0)[:, None], random.shape)
+    (claim,) = (one for one in networks.section.claims if one.id == "alexander")
+    ways = (random, "not reproduced"), (line, "not reproduced"), (theory.ground_state(held, 10, random), "reproduced")
+    for W_E, outcome in ways:
+        found = networks.allowed(record.assign(W_E=(("run", "snapshot", "symbol", "feature"), W_E[:, None])))
+        assert claim.judge({"outcomes": found}).outcome == outcome
 
 
 def test_times_that_do_not_depend_on_the_prediction_have_no_rank_correlation():

@@ -155,7 +155,7 @@ def test_nullity_ranges_from_two_for_all_samples_to_p_without_parallelograms():
 
 def test_stages_of_the_curriculum():
     nullity = [theory.nullity(STAGES[stage], 6) for stage in "abc"]
-    rqi = [theory.ideal_rqi(STAGES[stage], 6) for stage in "abc"]
+    rqi = [implied_by(STAGES[stage], 6).mean(-1) for stage in "abc"]
     accuracy = [theory.ideal_accuracy(STAGES[stage], 6) for stage in "abc"]
     assert nullity == [4, 3, 2]
     np.testing.assert_allclose(rqi, [3 / 13, 7 / 13, 1], rtol=1e-14)
@@ -172,7 +172,7 @@ def test_every_training_set_of_four_symbols():
     for size in range(1, 10):
         sets = np.array(list(itertools.combinations(ALL[4], size)))
         assert (theory.nullity(sets, 4) == 2).sum() == unique.get(size, 0)
-    assert theory.nullity(D_21, 4) == 2 and theory.ideal_rqi(D_21, 4) == 1
+    assert theory.nullity(D_21, 4) == 2 and implied_by(D_21, 4).mean(-1) == 1
 
 
 def test_the_smallest_training_set_that_implies_a_line_has_p_samples():
@@ -261,7 +261,7 @@ def test_published_means_over_random_training_sets():
 def test_implied_parallelograms_leave_the_rank_as_it_is():
     p = 7
     rows, sets = tuples(theory.parallelograms(p)), theory.random_training_sets(p, 11, 15, generator=1)
-    found, shares = implied_by(sets, p), theory.ideal_rqi(sets, p)
+    found, shares = implied_by(sets, p), implied_by(sets, p).mean(-1)
     accuracies, held_out = theory.ideal_accuracy(sets, p), theory.ideal_accuracy(sets, p, held_out=True)
     for k, pairs in enumerate(sets):
         explicit = slow_parallelograms(tuples(pairs))
@@ -289,7 +289,7 @@ def test_ideal_rqi_is_one_exactly_when_the_line_is_unique():
         size = {10: 22, 30: 74}[p]
         sets = theory.random_training_sets(p, size, 300, generator=0)
         unique = theory.nullity(sets, p) == 2
-        np.testing.assert_array_equal(theory.ideal_rqi(sets, p) == 1, unique)
+        np.testing.assert_array_equal(implied_by(sets, p).mean(-1) == 1, unique)
         assert 0.2 < unique.mean() < 0.8
 
 
