@@ -105,7 +105,7 @@ def command(address, what="long()", **settings):
 
 
 def files(kind):
-    return {path.stem for path in (records.cache_folder() / "test/long").glob(f"*.{kind}")}
+    return {path.stem for path in (records.cache_folder() / "test/long").glob(f"*/*.{kind}")}
 
 
 @functools.cache
@@ -128,7 +128,7 @@ def test_a_cluster_gives_the_same_record_and_its_poison_shard_fails_alone(cluste
     with pytest.raises(workers.TrainingFailed, match=r"2 of 4 shards") as failed:
         runner.train(poisoned(Failing, Deadly), block=1, scheduler=cluster.address)
     assert re.search(r"run 1: RuntimeError: out of luck(.|\n)*run 2: .*KilledWorker", str(failed.value))
-    (report,) = (records.cache_folder() / "test/poison").glob("*.error")
+    (report,) = (records.cache_folder() / "test/poison").glob("*/*.error")
     assert "in mse_gradients" in report.read_text() and str(report) in str(failed.value)
     assert len(list(report.parent.glob("part-*.nc"))) == 2
 
