@@ -13,7 +13,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent, seeded, ways_to_train
 from grokbook.claims import Part, above, at_least, at_most, below, between, exactly
-from grokbook.curves import best, last, median, sweep, t_test
+from grokbook.curves import last, median, sweep, t_test
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import AdamW, Optimizer
 from grokbook.settings import Share, Shares, Steps, Widths
@@ -121,13 +121,6 @@ def speed_up(record: xr.Dataset) -> float:
     (x, plain), (_, heavy) = (times_over_shares(record, label) for label in ("GD", "GD + momentum"))
     near = np.isclose(x, 0.5, atol=0.01)
     return float(median(plain[:, near]) / median(heavy[:, near]))
-
-
-def stuck(record: xr.Dataset, label: str) -> NDArray:
-    """(run,) last test loss over the largest, of runs that learn their training set and less than 20 % of the rest."""
-    one = select(record, label=label)
-    by_heart = (best(one, "train_accuracy") >= curves.LEARNT) & (best(one) < 0.2)
-    return (last(one, "test_loss") / np.nanmax(one.test_loss.values, 1))[by_heart]
 
 
 def saved_by_momentum(record: xr.Dataset, *, effective: bool) -> float:

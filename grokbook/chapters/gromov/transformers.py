@@ -21,7 +21,7 @@ from grokbook.settings import Share, Steps, Width
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import select
-from grokbook.words import percent, times
+from grokbook.words import percent
 
 section = Section("transformers")
 
@@ -108,11 +108,6 @@ def activation_share(record: xr.Dataset, snapshot: int = -1) -> NDArray[np.float
     return np.nanmedian(record.activation_share.values, axis=-1)[:, snapshot]
 
 
-def relapse(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) the largest train loss over the smallest one measured before it."""
-    return np.nanmax(record.train_loss.values / np.fmin.accumulate(record.train_loss.values, -1), -1)
-
-
 def of(net: str, measure: Measure) -> Measure:
     """A measure of the runs of one kind of net."""
     return lambda record: measure(select(record, label=net))
@@ -155,15 +150,6 @@ section.claim(
     Part("the same at the start", partial(activation_share, snapshot=0), below(0.1), percent),
     on="transformer",
     paper="periodic; embeddings generically develop no structure in Fourier space",
-)
-
-section.claim(
-    "slingshots",
-    "App. E.1",
-    "A transformer with squared error generalises without slingshots, explosions of its train loss.",
-    Part("best test accuracy", best, at_least(0.99), percent, every=True),
-    Part("largest train loss / the smallest before it", relapse, below(2), times, every=True),
-    on="transformer",
 )
 
 SIGNATURES = tuple(
