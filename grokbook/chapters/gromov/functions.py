@@ -93,6 +93,15 @@ def polynomials_light_decay(s: Settings, *, width: Width = 2_000, steps: Steps =
     return Experiment("gromov/polynomials_light_decay", runs, schedule)
 
 
+@section.experiment(quick={"width": 256})
+def polynomials_most_data(s: Settings, *, width: Width = 2_000, steps: Steps = 350) -> Experiment:
+    """Appendix D's "unless most of the data is utilized": the wide network with a decay of 1, at α = 0.95 and above."""
+    model, how = TwoLayerMLP(s.p, width, "standard"), dataclasses.replace(ADAMW, weight_decay=1.0)
+    tasks = [ModularTask(s.p, HARD, alpha) for alpha in (0.95, 0.97, 0.99)]
+    runs = tuple(run for task in tasks for run in seeded(min(s.few, 2), task, model, how, steps, HARD))
+    return Experiment("gromov/polynomials_most_data", runs, Schedule(log=20, every=max(1, steps // 50)))
+
+
 def readouts(exponent: int, p: int, width: int, seed: int) -> tuple[Array, dict[str, Array]]:
     """``W_in`` (width, 2p), and a ``W_out`` (p, width) for each of ``READOUTS``, for (n + m)**exponent, eq. 19."""
     generator = np.random.default_rng(seed)
@@ -195,9 +204,10 @@ def gap(record: xr.Dataset) -> Array:
 
 
 def tops(*records: xr.Dataset, least: float = 0) -> Array:
-    """(run,) best test accuracy on the hard polynomial, of the networks that see such a share at least."""
+    """(run,) best test accuracy on the hard polynomial, of the networks that see from such a share up to 95 %."""
     hard = [select(record, f=HARD) for record in records]
-    return np.concatenate([best(one)[one.train_fraction.values >= least] for one in hard])
+    within = [(one.train_fraction.values >= least) & (one.train_fraction.values <= 0.95) for one in hard]
+    return np.concatenate([best(one)[here] for one, here in zip(hard, within, strict=True)])
 
 
 def slower(hard: xr.Dataset, others: xr.Dataset) -> float:
@@ -331,8 +341,24 @@ section.claim(
     "Trained on up to 95 % of the pairs, n² + m² + nm never reaches 100 %.",
     Part("best test accuracy at α = 0.73 or 0.95, of any network", tops, below(1), percent, every=True),
     Part("and not for having learnt nothing: at α = 0.95", partial(tops, least=0.95), at_least(0.9), percent),
-    on=TRIED,
-    paper="unless α > 0.95, which we do not try",
+    on=(*TRIED, "polynomials_most_data"),
+)
+
+section.claim(
+    "fig10-unless",
+    "App. D",
+    "Trained on more, n² + m² + nm reaches 100 %.",
+    *(
+        Part(
+            f"best test accuracy of any network at α = {alpha}",
+            lambda r, alpha=alpha: best(select(r, train_fraction=alpha)).max(),
+            at_least(1),
+            percent,
+        )
+        for alpha in (0.97, 0.99)
+    ),
+    on="polynomials_most_data",
+    forecast="99.6 % at α = 0.97, of 282 pairs (one pilot)",
 )
 
 section.claim(
