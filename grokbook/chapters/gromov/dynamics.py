@@ -10,10 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
-from grokbook.chapters.gromov import Settings
+from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.training import gradient_descent, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between, near
-from grokbook.curves import at, first, last, least_t_test, peak, t_test, t_train
+from grokbook.curves import at, best, first, last, least_t_test, peak, t_test, t_train
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import Optimizer
 from grokbook.settings import Rate, Steps
@@ -23,6 +23,7 @@ from grokbook.words import percent, times
 
 section = Section("dynamics")
 NORMS = ("weight_norm", "gradient_norm")
+FUNCTIONS = ("n + m", "(n + m)**2", "n**2 + m**2", "n*m", "n**2 + m**2 + n*m")
 
 
 @section.experiment(quick={"lr": 1e6})
@@ -57,6 +58,26 @@ def printed_scaling_plain(s: Settings, *, steps: Steps = 20_000) -> Experiment:
     """Fig. 1 in the printed scaling under plain GD: the long delay; a run ends when it has grokked."""
     optimizer, stop = gradient_descent(3000, s.p, s.width, "mean_field"), Stop(evaluations=3)
     return _printed("printed_scaling_plain", s, optimizer, steps, "GD, 2/N", "weight_norm", stop=stop)
+
+
+@section.study
+def infinite_width(s: Settings) -> xr.Dataset:
+    """Sec. 5.1: five functions learnt by the tangent kernel, exactly, as a record whose steps are times; N is infinite.
+
+    Nothing is drawn but the training set: the share of Fig. 1, and of sums nine tenths as well.
+    """
+    tasks = [ModularTask(s.p, "n + m", 0.9), *(ModularTask(s.p, f, s.train_fraction) for f in FUNCTIONS)]
+    times, found = np.append(np.logspace(-5, -2, 11), (0.1, 10)), []
+    for task in tasks:
+        labels, seen = (x.reshape(s.p, s.p) for x in (task.table()[1], task.in_train(0)))
+        for outputs in theory.kernel_flow(labels, seen, times):
+            right, rest = outputs.argmax(-1) == labels, ~seen
+            errors = np.square(outputs[rest] - np.eye(s.p)[labels[rest]])
+            found.append((right[seen].mean(), right[rest].mean(), errors.mean()))
+    names, values = ("train_accuracy", "test_accuracy", "test_loss"), np.reshape(found, (len(tasks), len(times), 3))
+    coords = {"p": s.p, "step": times, "f": ("run", [task.f for task in tasks])}
+    coords["train_fraction"] = "run", [task.train_fraction for task in tasks]
+    return xr.Dataset({name: (("run", "step"), values[..., i]) for i, name in enumerate(names)}, coords)
 
 
 def relative_norms(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
@@ -109,6 +130,12 @@ def lull(record: xr.Dataset) -> tuple[NDArray, NDArray]:
     gradient = record.gradient_norm_W_out.values
     before = np.where(record.step.values <= t_test(record)[:, None], gradient, np.inf)
     return record.step.values[before.argmin(1)], before.min(1) / gradient[:, 0]
+
+
+def acceleration(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) how fast the train loss falls at t_train, over how fast at a quarter of it."""
+    speed = -np.gradient(record.train_loss.values, record.step.values, axis=1)
+    return at(record, speed, t_train(record)) / at(record, speed, t_train(record) / 4)
 
 
 def rise(record: xr.Dataset) -> NDArray[np.float64]:
@@ -190,6 +217,16 @@ section.claim(
     on="printed_scaling_plain",
     forecast="above 4 (seen at p = 53)",
     whose="ours",
+)
+
+section.claim(
+    "kernel",
+    "Sec. 5.1",
+    "Infinitely wide networks, in the NTK regime, do not grok.",
+    Part("training pairs right in the end", lambda d: last(d, "train_accuracy"), at_least(0.99), percent, every=True),
+    Part("other pairs right at any time", best, at_most(0.03), percent, every=True),
+    on="infinite_width",
+    paper="without an experiment",
 )
 
 section.claim(

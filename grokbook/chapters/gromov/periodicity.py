@@ -13,6 +13,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.claims import Part, above, at_least, at_most, between, near
 from grokbook.curves import at, last, peak, t_test, t_train
+from grokbook.words import percent
 
 section = Section("periodicity")
 
@@ -108,4 +109,12 @@ section.claim(
     on="adamw_curves",
     forecast="a line through 20 to 80 % of the rise",
     earlier=[LINE],
+)
+
+section.claim(
+    "fig6-start",
+    "Fig. 6",
+    "The fast growth starts after the test set is learnt.",
+    Part("share of the rise done at t_test", done, at_most(0.2), percent),
+    on="adamw_curves",
 )

@@ -423,6 +423,37 @@ def test_sampled_accuracy_estimates_that_of_the_table():
     )
 
 
+# --- infinite width -----------------------------------------------------------------------------------------
+
+
+def test_the_tangent_kernel_is_the_mean_product_of_a_wide_networks_gradients():
+    p, width, pairs = 3, 40_000, list(itertools.product(range(3), repeat=2))
+    W_in, W_out = (np.random.default_rng(0).standard_normal(size) for size in ((width, 2 * p), (p, width)))
+    gradients = []  # of outputs 0 and 1, (output, pair, weight), word for word; c = 1
+    for q in (0, 1):
+        one = []
+        for n, m in pairs:
+            h, of_in, of_out = W_in[:, n] + W_in[:, p + m], np.zeros_like(W_in), np.zeros_like(W_out)
+            of_in[:, n] = of_in[:, p + m] = 2 * W_out[q] * h
+            of_out[q] = h * h
+            one.append(np.concatenate([of_in.ravel(), of_out.ravel()]))
+        gradients.append(one)
+    same, other = (np.array(gradients[0]) @ np.array(gradients[q]).T / width for q in (0, 1))
+    np.testing.assert_allclose(same, theory.tangent_kernel(pairs, pairs), atol=1.5)  # 4, 10 and 28
+    np.testing.assert_allclose(other, 0, atol=1.5)
+
+
+@pytest.mark.parametrize("t", [0.01, 0.3, np.inf])
+def test_the_flow_is_that_of_the_whole_kernel(t):
+    p, labels = 5, theory.answers(5)
+    seen = np.random.default_rng(0).random((p, p)) < 0.6
+    pairs, one = np.argwhere(np.ones_like(seen)), np.eye(p)
+    rates, modes = np.linalg.eigh(theory.tangent_kernel(pairs[seen.ravel()], pairs[seen.ravel()]))
+    dual = modes @ (((1 - np.exp(-rates * t)) / rates)[:, None] * (modes.T @ one[labels[seen]]))
+    outputs = theory.tangent_kernel(pairs, pairs[seen.ravel()]) @ dual
+    np.testing.assert_allclose(next(theory.kernel_flow(labels, seen, [t])).reshape(-1, p), outputs, atol=1e-12)
+
+
 # --- what is refused ----------------------------------------------------------------------------------------
 
 

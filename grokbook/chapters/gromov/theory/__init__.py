@@ -5,6 +5,7 @@ and, where it holds outputs, the answer q last. A function on Z_p (``f1``, ``f2`
 or the sequence of its p values. ``generator`` is a numpy Generator, a seed, or None for fresh entropy.
 """
 
+from grokbook.chapters.gromov.theory.kernel import *  # noqa: F403
 from grokbook.chapters.gromov.theory.outputs import *  # noqa: F403
 from grokbook.chapters.gromov.theory.waves import *  # noqa: F403
 from grokbook.chapters.gromov.theory.weights import *  # noqa: F403
