@@ -56,10 +56,8 @@ def facts() -> None:
     """Glue what the page's prose says of the machine that was measured, and of what a plan has to reckon with most."""
     found, everything = measured(), planning.experiments()
     two, blocks = found["processes"], [row["chosen_against_one"] for row in found["blocks"]]
-    apart, below = (
-        [row["by_processor_seconds"] for row in two],
-        [r for r in found["steps"] if r["ratio"] < r["ratio_floor"]],
-    )
+    apart = [row["by_processor_seconds"] for row in two]
+    below = [row for row in found["steps"] if row["ratio"] < row["ratio_floor"]]
     longest = max(everything.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
     work = {name: planning.work(one) for name, one in everything.items()}
     told: dict[str, Any] = {name: found[name] for name in ("machine", "torch")}
