@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grokbook.chapters.scorecard.cards import Card
 
 NUMBER = re.compile(
-    r"(?:(earlier) version's )?(Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
+    r"(?:paper's|its|(earlier) version's) (Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
 )
 BRACKETS = re.compile(r" \((?:[^()]|\([^()]*\))*Figs?\.? \d[^()]*\)")
 
