@@ -160,8 +160,8 @@ def verify(arguments: argparse.Namespace) -> None:
     (experiment,) = wanted(arguments)
     found = runner.status(experiment)
     if found.state != "present":
-        if arguments.parameter:
-            raise BadInput(f"there is no record of {experiment.name} with {' '.join(arguments.parameter)} to verify")
+        if given := " ".join(arguments.parameter):
+            raise BadInput(f"there is no record of {experiment.name} with {given} to verify")
         why = f" ({found.why})" if found.why else ""
         told = f"the record of {experiment.name} is {found.state}{why}"
         raise BadInput(f"{told}; only a present one can be verified, or with --reduced the one that stands in for it")

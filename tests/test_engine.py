@@ -534,7 +534,7 @@ def test_what_would_fail_late_is_refused_when_it_is_written_down(change, words):
         ({"optimizer": AdamW(0.1, betas=(0.9, 1.5))}, r"betas = \(0\.9, 1\.5\)"),
         ({"optimizer": SGD(0.1, momentum=1.5)}, r"momentum = 1\.5"),
         ({"optimizer": dataclasses.make_dataclass("Lion", [], bases=(AdamW,), frozen=True)(0.1)}, "not .*Lion"),
-        ({"optimizer": torch.optim.AdamW([torch.zeros(1)])}, "one of grokbook.optim is needed"),
+        ({"optimizer": torch.optim.AdamW([torch.zeros(1)])}, "WarmAdamW of grokbook.optim is needed"),
         ({"model": torch.nn.Linear(2, 2)}, "Model of grokbook.train.contract: .*Linear"),
         ({"model": TwoLayerMLP(11, 8.0)}, r"width=8\.0"),
         ({"model": TwoLayerMLP(5, 8)}, "made for p = 5, and the task has p = "),

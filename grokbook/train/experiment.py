@@ -59,8 +59,7 @@ class Run:
                 raise ValueError(f"{what} of grokbook.train.contract: a frozen dataclass is needed, not {type(part)}")
             _settle(part)
         if type(self.optimizer) not in KNOWN:
-            known = [one.__name__ for one in KNOWN]
-            raise ValueError(f"optimizer: one of grokbook.optim is needed, {known}, not {type(self.optimizer)}")
+            raise ValueError(f"SGD, Adam, AdamW or WarmAdamW of grokbook.optim is needed, not {type(self.optimizer)}")
         _settle(self)
         integer("steps", self.steps, 1)
         integer("seed", self.seed, 0, 2**63 - 1)
