@@ -135,7 +135,7 @@ class Experiment:
         name: ``"chapter/experiment"``, also its record's path in ``results/``; no part of the recipe.
         runs: what is trained.
         schedule: when losses, accuracies and ``measures`` are taken.
-        measures: besides losses and accuracies, by name: general ones or the chapter's.
+        measures: besides losses and accuracies, by name: weight_norm, gradient_norm, total_norm, or the chapter's.
         stop: when a member may leave early.
         snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
