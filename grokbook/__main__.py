@@ -7,6 +7,7 @@ Exit status: 0 done, 1 it went wrong on the way, 2 what was asked cannot be (one
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -44,6 +45,8 @@ def list_(arguments: argparse.Namespace) -> None:
         why = found.why and f"{found.why}; grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
         rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
+    if "/" in (arguments.experiment or ""):
+        print("parameters:", *(parameters.given_as(name, default) for name, (_, default) in entry.known.items()))
 
 
 def status(arguments: argparse.Namespace) -> None:
@@ -54,6 +57,8 @@ def status(arguments: argparse.Namespace) -> None:
 def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
     parameters.check_device(arguments.device, arguments.scheduler)
+    if arguments.out and arguments.out.is_file():
+        raise BadInput(f"--out: {arguments.out} is no folder")
     missing, failed = [], []
     for experiment in wanted(arguments):
         if not arguments.fresh:
@@ -104,7 +109,7 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
 
 
 def queue_(arguments: argparse.Namespace) -> None:
-    """what is worth training next, and for how long; --run trains it, in legs of any length"""
+    """what is worth training next, priority 1 first, and for how long; --run trains it, in legs of any length"""
     parameters.check_device(arguments.device)
     if not arguments.run and (arguments.minutes or arguments.cores):
         raise BadInput("--minutes and --cores are for --run, which trains")
@@ -155,6 +160,8 @@ def verify(arguments: argparse.Namespace) -> None:
     (experiment,) = wanted(arguments)
     found = runner.status(experiment)
     if found.state != "present":
+        if given := " ".join(arguments.parameter):
+            raise BadInput(f"there is no record of {experiment.name} with {given} to verify")
         why = f" ({found.why})" if found.why else ""
         told = f"the record of {experiment.name} is {found.state}{why}"
         raise BadInput(f"{told}; only a present one can be verified, or with --reduced the one that stands in for it")
@@ -185,7 +192,7 @@ def experiments(prefix: str | None = None) -> dict[str, Entry]:
     """'chapter/experiment' -> entry; all, those of one chapter, or one."""
     if prefix is None:
         return entries()
-    chapter = parameters.one_of("chapter", prefix.partition("/")[0], chapters())
+    chapter = parameters.one_of("chapter", prefix.partition("/")[0], chapters(), entries())
     own = entries(chapter)
     return own if prefix == chapter else {prefix: own[parameters.one_of("experiment", prefix, own)]}
 
@@ -206,14 +213,21 @@ def wanted(arguments: argparse.Namespace) -> list[Experiment]:
         if (smaller := stand_in(found[name])) is None:
             raise BadInput(f"nothing stands in for {name}; leave out --reduced")
         return [smaller]
-    values = parameters.convert(name, found[name].known, parameters.parse_assignments(given))
+    entry = found[name]
+    values = parameters.convert(name, entry.known, parameters.parse_assignments(given))
     try:
-        return [found[name].make(**values)]
+        made = entry.make(**values)
     except ValueError as error:
         raise BadInput(f"{name}: {error}") from None
     except (ArithmeticError, LookupError) as error:
         told = f"{', '.join(given)} ({type(error).__name__}: {error})"
         raise BadInput(f"{name}: nothing can be trained with {told}") from None
+    for idle, value in values.items():
+        with contextlib.suppress(ArithmeticError, LookupError, ValueError):  # what is valid together need not be alone
+            others = {other: values[other] for other in values if other != idle}
+            if value != entry.known[idle][1] and entry.make(**others) == made:
+                say(f"{idle} has no effect on {name}")
+    return [made]
 
 
 def stand_in(entry: Entry) -> Experiment | None:
@@ -263,7 +277,7 @@ def options() -> dict[str, dict[str, Any]]:
     given: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME=VALUE"}
     return {
         "chapter": {"metavar": "CHAPTER"},
-        "experiment": {"metavar": "CHAPTER/EXPERIMENT", "help": "for list, status and train also a whole CHAPTER"},
+        "experiment": {"metavar": "CHAPTER/EXPERIMENT", "help": "list, status and train take a whole CHAPTER, too"},
         "-p --parameter": {**given, "help": "of the chapter's page, or of the experiment; several may follow one -p"},
         "--scale": {
             "choices": build.SCALES,
@@ -273,7 +287,7 @@ def options() -> dict[str, dict[str, Any]]:
         "--fresh": {**flag, "help": "ignore stored records and train again"},
         "--reduced": {**flag, "help": "the smaller one that stands in for it on a page"},
         "--device": {"default": user.device, "help": "auto (default: CUDA where there is one), cpu or cuda"},
-        "--out": {**folder, "help": "where records go (default: the local cache; for queue results)"},
+        "--out": {**folder, "help": "where records go (default: the local cache; of queue: results/)"},
         "--workers": {**number, "help": "processes (default: one per core or per GPU)"},
         "--scheduler": {
             "metavar": "ADDRESS",

@@ -72,6 +72,7 @@ class WarmAdamW(AdamW):
 
 
 Optimizer = SGD | Adam
+KNOWN = (SGD, Adam, AdamW, WarmAdamW)  # a ``Stepper`` for each is what another would need
 VARIANTS = ("decay_to_start", "update_noise", "weight_noise")
 
 
@@ -112,6 +113,9 @@ class Stepper:
         self.recipes = list(recipes)
         self.does = kinds.pop()
         self.shapes = {name: tuple(value.shape[1:]) for name, value in params.items()}
+        for group in (group for recipe in recipes for group in recipe.groups):
+            if not any(name.startswith(group.prefix) for name in params):
+                raise ValueError(f"groups: no parameter begins with {group.prefix!r}; there are {', '.join(params)}")
         self.sizes = [-(-prod(shape) // LINE) * LINE for shape in self.shapes.values()]  # in a row of a table
         table = next(iter(params.values())).new_zeros(len(recipes), sum(self.sizes))
         for name, value in self.views(table).items():

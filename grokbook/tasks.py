@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 Recipe = Literal["trainer", "diagram"]
 
 SIGNS: dict[type, Any] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
-_ALLOWED = "n, m, whole numbers, +, -, * and **"
+_ALLOWED = "n, m, whole numbers, +, -, * and ** (for division see grokbook.chapters.power.tasks)"
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def seconds(value: float) -> str:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """' (did you mean "x"?)' for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 

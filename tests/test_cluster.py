@@ -125,7 +125,7 @@ def test_a_cluster_gives_the_same_record_and_its_poison_shard_fails_alone(cluste
     whole = tiny(seeds=5)
     assert_same_as_here(runner.train(whole, block=1, scheduler=cluster.address), whole)
 
-    with pytest.raises(workers.TrainingFailed, match=r"2 of 4 shards") as failed:
+    with pytest.raises(workers.TrainingFailed, match=r"2 of 4 runs") as failed:
         runner.train(poisoned(Failing, Deadly), block=1, scheduler=cluster.address)
     assert re.search(r"run 1: RuntimeError: out of luck(.|\n)*run 2: .*KilledWorker", str(failed.value))
     (report,) = (records.cache_folder() / "test/poison").glob("*/*.error")

@@ -98,6 +98,8 @@ def test_a_transposed_gradient_is_taken_as_it_is(recipe):
 
 @pytest.mark.parametrize("kind", [SGD, Adam, AdamW])
 def test_parameter_groups_have_their_own_rate_and_decay(kind):
+    with pytest.raises(ValueError, match="no parameter begins with 'W_ut'; there are W_in, W_out"):
+        final_weights(members(kind(0.1, groups=(Group("W_ut"),))))
     recipe = kind(0.1, weight_decay=0.2, groups=(Group("W_o", lr=0.01, weight_decay=0.0),))
     start = {"W_in": torch.randn(1, 4, 3, dtype=torch.float64), "W_out": torch.randn(1, 3, 4, dtype=torch.float64)}
     ours = stepper([recipe], {name: value.clone() for name, value in start.items()})
@@ -514,6 +516,8 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
         ({"stop": Stop("test_acuracy")}, "'test_acuracy' is waited for and never taken"),
         ({"watch": Watch((("test_accuracy", 0.9),), every=0)}, "every=0"),
         ({"measures": "weight_norm"}, "a tuple is needed"),
+        ({"runs": members(SGD(0.1))[0]}, "a tuple is needed"),
+        ({"schedule": 10}, "schedule = 10: a Schedule"),
         ({"snapshots": ()}, "snapshots say when"),
     ],
 )
@@ -527,12 +531,27 @@ def test_what_would_fail_late_is_refused_when_it_is_written_down(change, words):
     [
         ({"steps": 2.5}, r"steps=2\.5"),
         ({"optimizer": AdamW("1e-2")}, "lr = '1e-2': a finite number"),
+        ({"optimizer": AdamW(0.1, betas=(0.9, 1.5))}, r"betas = \(0\.9, 1\.5\)"),
+        ({"optimizer": SGD(0.1, momentum=1.5)}, r"momentum = 1\.5"),
+        ({"optimizer": dataclasses.make_dataclass("Lion", [], bases=(AdamW,), frozen=True)(0.1)}, "not .*Lion"),
+        ({"optimizer": torch.optim.AdamW([torch.zeros(1)])}, "WarmAdamW of grokbook.optim is needed"),
+        ({"model": torch.nn.Linear(2, 2)}, "Model of grokbook.train.contract: .*Linear"),
+        ({"model": TwoLayerMLP(11, 8.0)}, r"width=8\.0"),
         ({"model": TwoLayerMLP(5, 8)}, "made for p = 5, and the task has p = "),
     ],
 )
 def test_a_recipe_that_cannot_be_trained_is_refused(change, words):
     with pytest.raises(ValueError, match=words):
         dataclasses.replace(members(SGD(0.1))[0], **change)
+
+
+def test_numbers_of_numpy_are_as_good_as_others():
+    def run(whole, real, pair):
+        task, model = ModularTask(whole(7), "n + m", real(0.5)), TwoLayerMLP(whole(7), whole(8))
+        return Run(task, model, AdamW(real(0.5), betas=pair), whole(3), whole(4), batch_size=whole(5))
+
+    plain, swept = run(int, float, (0.9, 0.98)), run(np.int64, np.float32, [0.9, 0.98])
+    assert repr(swept) == repr(plain) and hash(swept) == hash(plain)
 
 
 def test_lists_are_taken_for_tuples_and_a_schedule_has_whole_numbers():

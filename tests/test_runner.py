@@ -19,7 +19,7 @@ import pytest
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
-from grokbook.train import records, runner, verify, workers
+from grokbook.train import monitor, records, runner, verify, workers
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.workers import TrainingFailed
 from tests.forked import context, told
@@ -157,7 +157,7 @@ def test_a_poison_shard_fails_alone_and_is_named_with_its_traceback_in_a_file(po
     with pytest.raises(TrainingFailed) as failed:
         runner.train(whole, workers=len(poisons), block=1)
     told, last = str(failed.value), len(poisons) + 1
-    assert f"{len(poisons)} of {len(whole.runs)} shards did not finish" in told
+    assert f"{len(poisons)} of {len(whole.runs)} runs did not finish" in told
     assert "run 1: RuntimeError: out of luck" in told
     assert Deadly not in poisons or re.search("run 2: .*its process died 2 times", told)
     (report,) = (records.cache_folder() / "test/poison").glob("*/*.error")
@@ -327,7 +327,7 @@ def test_a_training_that_ends_leaves_alone_what_another_has_begun_in_the_same_fo
     begun = folder / "0123" / runner.part_of(experiment, folder).with_suffix(".checkpoint").name
     begun.parent.mkdir(parents=True)
     begun.write_bytes(b"an hour's work")
-    runner.train(experiment, out=tmp_path, workers=1)
+    runner.train(experiment, out=str(tmp_path), workers=1)
     assert begun.exists() and not (folder / experiment.hash).exists()
     begun.unlink()
     begun.parent.rmdir()
@@ -418,12 +418,13 @@ def test_a_new_label_reaches_records_that_were_made_under_an_old_one():
 
 def test_a_script_without_a_guard_ends_and_says_what_it_lacks(tmp_path):
     """Its workers import it and ask for the same training, which its parent holds."""
-    lines = "from grokbook.train import runner, workers", "from tests.test_runner import tiny", "workers.TRIES = 1"
+    lines = "from grokbook.train import runner, workers", "from tests.test_runner import tiny"
     script = tmp_path / "unguarded.py"
     script.write_text("\n".join([*lines, "runner.train(tiny(), executor=workers.Processes(1))"]))
     known = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run([sys.executable, script], env=known, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and "a script that trains needs its calls under if __name__" in done.stderr
+    assert done.returncode == 1 and done.stderr.count("a script that trains needs its calls under if __name__") == 1
+    assert "the same command tries again" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -519,7 +520,7 @@ def test_a_page_that_leaves_the_device_open_trains_on_that_of_the_session(monkey
     assert runner.choose_device("auto") == "cuda"
 
 
-def test_a_run_that_diverged_is_taken_over_with_all_that_was_measured():
+def test_a_run_that_diverged_is_taken_over_with_all_that_was_measured(capsys):
     def wild(seeds):
         made = tiny("test/wild", seeds=seeds)
         return dataclasses.replace(
@@ -529,6 +530,7 @@ def test_a_run_that_diverged_is_taken_over_with_all_that_was_measured():
     whole = runner.train(wild(2))
     taken = runner.train(wild(3)).isel(run=[0, 1])
     assert np.isfinite(whole.diverged_at).all()
+    assert re.search(r"test/wild: 2 of 2 runs diverged, from step \d+\n", capsys.readouterr().err)
     for name in ("train_loss", "train_accuracy", "test_accuracy"):
         np.testing.assert_array_equal(taken[name].sel(step=whole.step), whole[name])
 
@@ -549,3 +551,25 @@ def test_what_is_written_in_a_notebook_is_trained_in_its_process(monkeypatch, ca
     runs = tuple(dataclasses.replace(run, model=Mine(7, 8)) for run in tiny().runs)
     assert runner.train(dataclasses.replace(tiny(), runs=runs), workers=2, block=1).sizes["run"] == 3
     assert "in a notebook" in capsys.readouterr().err
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/here/<stdin>", raising=False)
+    assert runner.train(tiny(steps=5), workers=2, block=1).sizes["run"] == 3
+    assert "the script is on standard input, which workers cannot import" in capsys.readouterr().err
+
+
+def test_what_is_written_outside_the_book_is_trained_again_when_its_code_changes(monkeypatch):
+    def with_model(body):
+        # A method, a comment apart, as two versions of a file have it.
+        scope = {"__name__": "mine", "TwoLayerMLP": TwoLayerMLP, "dataclass": dataclasses.dataclass}
+        exec(f"@dataclass(frozen=True)\nclass Mine(TwoLayerMLP):\n  @property\n  def factor(self): {body}", scope)
+        return dataclasses.replace(
+            tiny(), runs=tuple(dataclasses.replace(run, model=scope["Mine"](7, 8)) for run in tiny().runs)
+        )
+
+    assert with_model("return 1.0").hash == with_model("return 1.0  # one").hash != with_model("return 2.0").hash
+    asked = dataclasses.replace(tiny(), measures=("mine",))
+    seen = set()
+    for measure in (lambda now: {"mine": now.losses}, lambda now: {"mine": now.outputs}):
+        monkeypatch.setitem(monitor.MEASURES, "mine", measure)
+        seen.add(asked.hash)
+    monkeypatch.setitem(monitor.VERSIONS, "mine", 2)
+    assert len(seen) == 2 and asked.recipe["measure_versions"]["mine"].startswith("2, ")

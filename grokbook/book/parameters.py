@@ -19,11 +19,11 @@ class BadInput(ValueError):
     """Something the user asked for cannot be; the message is one line that says what is allowed."""
 
 
-def one_of(what: str, value: str, known: Iterable[str]) -> str:
+def one_of(what: str, value: str, known: Iterable[str], meant: Iterable[str] = ()) -> str:
     """`value` if it is known, else a BadInput that names what, the value, what is allowed and the nearest."""
     known = list(known)
     if value not in known:
-        raise BadInput(f'no {what} "{value}"{suggest(value, known)}; there is: {", ".join(known) or "none"}')
+        raise BadInput(f'no {what} "{value}"{suggest(value, [*known, *meant])}; there is: {", ".join(known) or "none"}')
     return value
 
 
@@ -66,9 +66,15 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
         try:
             values[name] = read(value, kind)
         except ValueError:
-            told = f"{kind.__name__ if isinstance(kind, type) else kind}; for example {name}={default!r}"
+            told = f"{kind.__name__ if isinstance(kind, type) else kind}{', or not finite' * (kind is float)}"
+            told += f"; for example {given_as(name, default)}"
             raise BadInput(f"{owner}: {name} = {value!r} is not of type {told}") from None
     return values
+
+
+def given_as(name: str, value: Any) -> str:
+    """A parameter as a shell takes it: fractions=0.1,0.2."""
+    return f"{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}"
 
 
 def resolve(page: str, given: Mapping[str, Any]) -> dict[str, Any]:

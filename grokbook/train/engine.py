@@ -238,7 +238,7 @@ def train(
                 training.save(checkpoint, time.time() - started, stop)
                 saved = now
                 if stop():
-                    raise KeyboardInterrupt
+                    raise KeyboardInterrupt("stopped; the same call goes on from its last checkpoint")
             training.state.update()
 
     record = _record(training, training.seconds + time.time() - started, started)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.checks import integer, one_of
-from grokbook.optim import Optimizer, kind
+from grokbook.optim import KNOWN, Optimizer, kind
 from grokbook.train import monitor
-from grokbook.train.contract import optional
+from grokbook.train.contract import optional, own_code
 
 # Raised when the engine's own arithmetic changes; a task, model or optimizer carries its own version.
 ENGINE_VERSION = 1
@@ -31,8 +31,8 @@ class Run:
     """The complete recipe of one member.
 
     Attributes:
-        task: what to learn, a ``contract.Task``; its split is drawn from ``seed``.
-        model: sizes of the network, a ``contract.Model``; its initial weights are drawn from ``seed``.
+        task: what to learn, a ``grokbook.train.contract.Task``; its split is drawn from ``seed``.
+        model: sizes of the network, a ``grokbook.train.contract.Model``; its initial weights are drawn from ``seed``.
         optimizer: of ``grokbook.optim``.
         steps: of the optimizer.
         seed: drives split, initial weights, minibatch order and dropout.
@@ -54,14 +54,25 @@ class Run:
     last_batch: str | None = field(default=None, metadata={"recipe": "where set"})
 
     def __post_init__(self) -> None:
+        for what, method, part in (("Task", "table", self.task), ("Model", "init", self.model)):
+            if isinstance(part, type) or not (is_dataclass(part) and part.__hash__ and hasattr(part, method)):
+                raise ValueError(f"{what} of grokbook.train.contract: a frozen dataclass is needed, not {type(part)}")
+            _settle(part)
+        if type(self.optimizer) not in KNOWN:
+            raise ValueError(f"SGD, Adam, AdamW or WarmAdamW of grokbook.optim is needed, not {type(self.optimizer)}")
+        _settle(self)
         integer("steps", self.steps, 1)
         integer("seed", self.seed, 0, 2**63 - 1)
         for part in (self.optimizer, *self.optimizer.groups):
+            _settle(part)
             for f in fields(part):
                 value, rate = getattr(part, f.name), f.type in ("float", "float | None")
                 number = isinstance(value, int | float)
                 if (rate and not number and value is not None) or (number and not 0 <= value < float("inf")):
                     raise ValueError(f"{f.name} = {value!r}: a finite number of at least 0 is needed")
+                shares = {"momentum": (value,), "betas": value}.get(f.name, ())
+                if not all(0 <= share < 1 for share in shares):
+                    raise ValueError(f"{f.name} = {value!r}: in [0, 1) is needed")
         one_of("loss", self.loss, LOSSES)
         if self.batch_size is not None and not 1 <= self.batch_size <= (most := self.task.train_size):
             raise ValueError(f"batch_size = {self.batch_size}: between 1 and the {most} training samples is needed")
@@ -124,7 +135,7 @@ class Experiment:
         name: ``"chapter/experiment"``, also its record's path in ``results/``; no part of the recipe.
         runs: what is trained.
         schedule: when losses, accuracies and ``measures`` are taken.
-        measures: besides losses and accuracies, by name: general ones or the chapter's.
+        measures: besides losses and accuracies, by name: weight_norm, gradient_norm, total_norm, or the chapter's.
         stop: when a member may leave early.
         snapshots: steps at which ``keep`` is taken; -1 is the step at which the run ends.
         keep: what a snapshot holds: a parameter's name, ``"output[q]"`` (that output over the table),
@@ -154,9 +165,12 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("runs", "measures", "snapshots", "keep"):
             value = getattr(self, name)
-            if isinstance(value, str):
-                raise ValueError(f"{name} = {value!r}: a tuple is needed, as in ({value!r},)")
+            if isinstance(value, str | Run):
+                raise ValueError(f"{name}: a tuple is needed, also around one")
             object.__setattr__(self, name, tuple(value))
+        for name, needed in (("schedule", Schedule), ("stop", Stop | None), ("watch", Watch | None)):
+            if not isinstance(value := getattr(self, name), needed):
+                raise ValueError(f"{name} = {value!r}: a {name.capitalize()} of grokbook.train.experiment is needed")
         if not self.runs:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
         if self.precision not in (None, "fast"):
@@ -176,15 +190,20 @@ class Experiment:
             )
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """What may be names of measures."""
+        return (*self.measures, *self.keep, self.summary or "")
+
+    @property
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain JSON data."""
-        raised = monitor.versions(self.name, (*self.measures, *self.keep, self.summary or ""))
+        raised = monitor.versions(self.name, self.asked)
         return {"engine": ENGINE_VERSION, **describe(self)} | ({"measure_versions": raised} if raised else {})
 
     @property
     def hash(self) -> str:
         """Content hash of the recipe, 16 hexadecimal digits. Names and plot code are not part of it."""
-        return _hash(self)
+        return _hash(self, tuple(map(monitor.MEASURES.get, self.asked)))  # which a notebook may write anew
 
     @property
     def member_steps(self) -> int:
@@ -218,7 +237,7 @@ def _without(thing: Any, some: str) -> dict[str, Any]:
 
 
 @functools.cache  # of this process: a worker must find out by itself what its version makes of it
-def _hash(experiment: Experiment) -> str:
+def _hash(experiment: Experiment, measures: tuple[Any, ...] = ()) -> str:
     return hash_of(experiment.recipe)
 
 
@@ -228,13 +247,26 @@ def hash_of(recipe: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _settle(thing: Any) -> None:
+    """Make NumPy's numbers Python's and lists tuples; ``ValueError`` for no whole number where a field is of them."""
+    for f in fields(thing):
+        value = getattr(thing, f.name)
+        if isinstance(value, np.generic | list):
+            value = tuple(value) if isinstance(value, list) else value.item()
+            object.__setattr__(thing, f.name, value)
+        if str(getattr(f.type, "__name__", f.type)).removesuffix(" | None") == "int" and isinstance(value, float | str):
+            raise ValueError(f"{f.name} must be an integer, got {f.name}={value!r}")
+
+
 def describe(thing: Any) -> Any:
-    """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version.
+    """A recipe as plain JSON data: dataclasses become dictionaries that carry their class and version, or its code.
 
     Settings added later are part of it only ``"where set"``, so that earlier records stay what they are.
     """
     if is_dataclass(thing):
-        found = {"type": type(thing).__name__, **({"version": thing.version} if hasattr(thing, "version") else {})}
+        owner: Any = type(thing)
+        found = {"type": owner.__name__, **({"version": thing.version} if hasattr(thing, "version") else {})}
+        found |= {"code": code} if (code := own_code(owner)) else {}
         for f in fields(thing):
             value, kind = getattr(thing, f.name), f.metadata.get("recipe", True)
             if kind is True or (kind == "where set" and value is not None):

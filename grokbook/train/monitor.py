@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from grokbook.lazy import Params, Tensor, torch
-from grokbook.train.contract import optional
+from grokbook.train.contract import optional, own_code
 
 Numbers = dict[str, NDArray[Any]]
 
@@ -90,10 +90,11 @@ def register(version: int = 1, **functions: Callable[[Any], dict[str, Any]]) -> 
     VERSIONS.update(dict.fromkeys(functions, version) if version > 1 else {})
 
 
-def versions(experiment: str, names: Iterable[str]) -> dict[str, int]:
-    """The raised versions among the measures that an experiment, ``"chapter/experiment"``, asks for."""
+def versions(experiment: str, names: Iterable[str]) -> dict[str, Any]:
+    """The raised versions, or the code, of the measures that an experiment, ``"chapter/experiment"``, asks for."""
     of_chapter(experiment)
-    return {name: VERSIONS[name] for name in sorted(set(names) & set(VERSIONS))}
+    known = [(name, VERSIONS.get(name, 1), own_code(MEASURES[name])) for name in sorted(set(names) & set(MEASURES))]
+    return {name: f"{raised}, {code}" if code else raised for name, raised, code in known if code or raised > 1}
 
 
 def of_chapter(experiment: str) -> None:

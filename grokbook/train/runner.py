@@ -41,6 +41,7 @@ SMALL = 10**6  # numbers of a weight that may be made only to be counted
 COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
 COPIES_OF_WEIGHTS = 6  # the weights, their gradient, two moments, and what is drawn and stacked at the start
 USED_OF_GPU = 0.5  # of its free memory, by an estimate that may be too small
+MISTAKES = ("ValueError", "TypeError", "AttributeError", "TrainingFailed")  # which come again
 TOO_LARGE = ("OutOfMemoryError", "MemoryError")  # what an error says that a smaller stack may not
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
@@ -57,13 +58,13 @@ class Status:
     record: xr.Dataset | None = None  # where it is present and was read whole
 
 
-def status(experiment: Experiment, *, whole: bool = True, out: Path | None = None) -> Status:
+def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None = None) -> Status:
     """Look for the record of an experiment in ``out``, or where that is None as committed or else cached.
 
     With ``whole`` its numbers are read and checked; else its heading has to do, in a hundredth of the time.
     """
     found = Status("missing", scale=experiment.scale, cost=f"{experiment.member_steps:,} steps")
-    stored = records.stored_path(experiment, out)
+    stored = records.stored_path(experiment, Path(out) if out else None)
     for path in (stored,) if out else (stored, records.cached_path(experiment)):
         try:
             record = records.find(experiment, path) if whole else None
@@ -79,9 +80,9 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | None = Non
 
 
 def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
-    """The record of an experiment: stored, cached, or trained now, in a fresh session in any case.
+    """The record of an experiment: stored, cached, or trained now; ``train(experiment, anew=True)`` trains it again.
 
-    ``device`` is ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session.
+    ``device`` is ``"auto"``, ``"cpu"`` or ``"cuda"``; None asks the session, in which all may be trained anew, too.
     """
     fresh = session.current().fresh
     if not fresh and (record := known(experiment)) is not None:
@@ -166,7 +167,7 @@ def _weights(model: Model) -> int:
     class Small(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
             makes = function in (torch.randn, torch.rand, torch.empty, torch.zeros, torch.ones)
-            if makes and math.prod(args if isinstance(args[0], int) else args[0]) > SMALL:
+            if makes and math.prod(args[0] if isinstance(args[0], tuple | list) else args) > SMALL:
                 options = {**(options or {}), "device": "meta"}
             return function(*args, **(options or {}))
 
@@ -190,7 +191,7 @@ def train(
     experiment: Experiment,
     *,
     device: str | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     workers: int | None = None,
     block: int | None = None,
     executor: Executor | None = None,
@@ -218,9 +219,10 @@ def train(
         OSError: the record cannot be written.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
-        raise SystemExit("grokbook: a script that trains needs its calls under if __name__ == '__main__':")
+        raise SystemExit(Processes.UNGUARDED)
     import h5py  # noqa: F401 (which records are written with: better missed before the training)
 
+    out = Path(out) if out else None
     # Its own: a stand-in has stacks of the full experiment, and the first to finish would sweep them away.
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name / experiment.hash
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
@@ -242,6 +244,8 @@ def train(
             parts += [records.find(one, part_of(one, folder)) for one in map(experiment.select, trained)]
             places += trained
         record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
+        if len(lost := record.diverged_at.dropna("run").values):
+            say(f"{experiment.name}: {len(lost)} of {len(experiment.runs)} runs diverged, from step {lost.min():.0f}")
         records.patiently(lambda: records.save(record, path), STOP.is_set)
         shutil.rmtree(folder, ignore_errors=True)
     if out:
@@ -279,8 +283,8 @@ def _stacks(
         _say_what_is_left(wanted, places, folder)
         if executor is None:
             small = workers is None and device == "cpu" and cost_of(wanted) < WORTH_A_PROCESS
-            if alone_here := device == "cpu" and _of_a_notebook(wanted):
-                say(f"{experiment.name}: part of it is written in a notebook, which workers cannot import; one core")
+            if alone_here := device == "cpu" and _of_no_file(wanted):
+                say(f"{experiment.name}: {alone_here}, which workers cannot import; one core")
             count = 1 if small or alone_here else min(workers or here, len(places))
             # Chapters of one build are executed side by side.
             if (count > 1 or device == "cuda") and (turn := session.current().turn):
@@ -308,12 +312,13 @@ def _train(
         say(f"{experiment.name} took too much memory; its stacks are halved to {max(map(len, places))}")
         return _train(experiment, places, folder, device, executor)
     if failed:
-        lines = [f"run{'s' * (len(place) > 1)} {', '.join(map(str, place))}: {why}" for place, why in failed]
+        alike = {why: sorted(i for place, other in failed if other == why for i in place) for _, why in failed}
+        lines = [f"run{'s' * (len(place) > 1)} {', '.join(map(str, place))}: {why}" for why, place in alike.items()]
         told = "\n  ".join([*lines[:10], *([f"and {len(lines) - 10} more"] if len(lines) > 10 else [])])
-        raise TrainingFailed(
-            f"{experiment.name}: {len(failed)} of {len(shards)} shards did not finish; "
-            f"{'the others are kept, and ' * (len(failed) < len(shards))}the same command tries again\n  {told}"
-        )
+        kept = ["the others are kept"] * (len(failed) < len(shards))
+        again = ["the same command tries again"] * (not all(why.startswith(MISTAKES) for why in alike))
+        total = f"{sum(map(len, alike.values()))} of {sum(map(len, places))} runs did not finish"
+        raise TrainingFailed(f"{experiment.name}: {'; '.join([total, *kept, *again])}\n  {told}")
     return places
 
 
@@ -343,7 +348,7 @@ def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, d
     try:
         while wait(futures.values(), timeout=1.0).not_done and not (client and client.status == "closed"):
             if STOP.is_set():
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt("stopped; the same call goes on from its last checkpoint")
     except BaseException:
         if isinstance(executor, Processes):
             executor.terminate()
@@ -367,17 +372,18 @@ def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
     return why + (f"\n    traceback: {report}" if report.exists() else "")
 
 
-def _of_a_notebook(experiment: Experiment) -> bool:
-    """Whether tasks, models or measures are written in a notebook or at a prompt, which is no module to import."""
+def _of_no_file(experiment: Experiment) -> str:
+    """What is on standard input, or written in a notebook or at a prompt, where there is no file to import."""
+    if file := getattr(sys.modules["__main__"], "__file__", ""):
+        return "" if os.path.exists(file) else "the script is on standard input"
     parts = (part for run in experiment.runs for part in (run.task, run.model, run.optimizer))
     mine = "__main__" in {*modules_of(experiment), *(type(part).__module__ for part in parts)}
-    return mine and not hasattr(sys.modules["__main__"], "__file__")
+    return "part of it is written in a notebook" if mine else ""
 
 
 def modules_of(experiment: Experiment) -> tuple[str, ...]:
     """The modules that its measures come from, which a worker imports."""
-    asked = (*experiment.measures, *experiment.keep, experiment.summary or "")
-    return tuple({monitor.MEASURES[name].__module__: 0 for name in asked if name in monitor.MEASURES})
+    return tuple({monitor.MEASURES[name].__module__: 0 for name in experiment.asked if name in monitor.MEASURES})
 
 
 def train_shard(shard: Experiment, path: str, device: str, modules: Sequence[str] = ()) -> None:

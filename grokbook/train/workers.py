@@ -52,6 +52,8 @@ class ThisProcess(Executor):
 class Processes(ThreadPoolExecutor):
     """Local processes, each in the care of a thread: one that dies takes only its own shard along, which is retried."""
 
+    UNGUARDED = 79  # how a worker ends that is asked to train while it imports its caller's script
+
     def __init__(self, count: int, gpus: int | None = None) -> None:
         super().__init__(count)
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy in the processes: see ``settle``
@@ -77,7 +79,11 @@ class Processes(ThreadPoolExecutor):
                         told = f", last of {error}".splitlines()[0]
                     elif not isinstance(error, BrokenProcessPool):
                         raise
-                self.pools.pop(number).shutdown()  # the next process goes on from the checkpoint
+                pool = self.pools.pop(number)
+                ended = list(pool._processes.values())
+                pool.shutdown()  # the next process goes on from the checkpoint
+                if any(process.exitcode == self.UNGUARDED for process in ended):
+                    raise TrainingFailed("a script that trains needs its calls under if __name__ == '__main__':")
                 if self.ending:
                     break
             raise ChildProcessError(f"its process died {TRIES} times{told}")

@@ -70,6 +70,11 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["train", "gromov/learning\ncurves"], ["learning\\ncurves", "learning_curves"]),
         (["bo\nok"], ["bo\\nok"]),
         (["verify", "liu/planes", "--reduced"], ["nothing stands in for liu/planes", "--reduced"]),
+        (["train", "learning_curves"], ['no chapter "learning_curves" (did you mean "gromov/learning_curves"?)']),
+        (["train", "gromov/nope"], ['no experiment "gromov/nope"; there is']),
+        (["train", "gromov/learning_curves", "-p", "lr=nan"], ["lr = 'nan' is not of type float, or not finite"]),
+        (["train", "gromov/learning_curves", "--out", __file__], ["--out: ", "is no folder"]),
+        (["verify", "gromov/adamw_curves", "-p", "p=59"], ["no record of gromov/adamw_curves with p=59"]),
         (["train", "liu/ring", "--reduced", "-p", "seeds=1"], ["liu/ring", "settings of its own", "seeds=1"]),
     ],
 )
@@ -128,6 +133,12 @@ def test_the_list_says_what_each_experiment_is_for(capsys):
     lines = capsys.readouterr().out.splitlines()
     found = next(line for line in lines if line.startswith("gromov/adamw_curves "))
     assert "present" in found and "core min" in found and found.endswith("Figs 3 and 6: modular addition under AdamW.")
+    assert lines[-1].startswith("parameters: p=97 width=500") and " fractions=0.05,0.1," in lines[-1]
+
+
+def test_a_parameter_that_changes_nothing_is_told(capsys):
+    assert command_line.main(["train", "gromov/adamw_curves", "-p", "heads=3", "p=97"]) == 0
+    assert capsys.readouterr().err == "grokbook: heads has no effect on gromov/adamw_curves\n"
 
 
 @pytest.mark.parametrize(
