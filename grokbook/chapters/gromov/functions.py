@@ -93,7 +93,7 @@ def polynomials_light_decay(s: Settings, *, width: Width = 2_000, steps: Steps =
     return Experiment("gromov/polynomials_light_decay", runs, schedule)
 
 
-@section.experiment(quick={"width": 256})
+@section.experiment(quick={"width": 256, "steps": 100})
 def polynomials_most_data(s: Settings, *, width: Width = 2_000, steps: Steps = 350) -> Experiment:
     """Appendix D's "unless most of the data is utilized": the wide network with a decay of 1, at α = 0.95 and above."""
     model, how = TwoLayerMLP(s.p, width, "standard"), dataclasses.replace(ADAMW, weight_decay=1.0)

@@ -232,7 +232,6 @@ section.claim("alexander", "Eq. 15, App. E",
     "A parallelogram forms only where the training set implies it, but for very rare luck.",
     Part("parallelograms formed (δ = 0.01) that are not implied, where the set does not imply all", not_implied,
         at_most(0.05), percent),
-    Part("networks of these with one that is not implied", lucky, at_most(0.05), percent),
     on="outcomes", paper="P(R) ⊆ P(D), “very rare” exceptions")  # fmt: skip
 
 
