@@ -17,8 +17,9 @@ from grokbook.train.records import ROOT
 if TYPE_CHECKING:
     from grokbook.chapters.scorecard.cards import Card
 
-NUMBER = re.compile(
-    r"(?:paper's|its|(earlier) version's) (Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
+NUMBER = re.compile(  # a figure of the paper's, not one of another cell that a caption refers to
+    r"(?:paper's|its|(earlier) version's) "
+    r"(Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
 )
 BRACKETS = re.compile(r" \((?:[^()]|\([^()]*\))*Figs?\.? \d[^()]*\)")
 
