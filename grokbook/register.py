@@ -47,6 +47,11 @@ def changed(entry: Entry) -> bool:
     return any(one["record"] != "none" and not one.get("restated") for one in entry.get("versions", ())[1:])
 
 
+def added_later(entry: Entry) -> bool:
+    """Whether there was a record before there was a criterion."""
+    return any(one.get("added_later", False) for one in entry.get("versions", ())[:1])
+
+
 def counted(entry: Entry, outcome: str, size: str = "full") -> str:
     """The verdict to count: that of the criterion before unforced changes, where there are any.
 
@@ -62,7 +67,7 @@ def story(entry: Entry) -> list[str]:
     """The versions of a criterion that followed a record, each as a line."""
     lines = []
     versions = entry.get("versions", ())
-    if versions and versions[0].get("added_later"):
+    if added_later(entry):
         lines.append(f"Added on {versions[0]['date']}, after the record.")
     for before, one in itertools.pairwise(versions):
         if one["record"] != "none" and not one.get("restated"):

@@ -15,7 +15,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from grokbook import plotting, session
+from grokbook import plotting, register, session
 from grokbook.claims import OUTCOMES
 from grokbook.fold import Html, badge
 from grokbook.train import records
@@ -105,7 +105,12 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
         "smaller": sum(claim["size"] == "smaller" for claim in decided),
         "changed": sum(claim["changed"] for claim in claims),
         "untouched": sum(
-            one["whose"] == "paper" and one["outcome"] == "reproduced" and not one["changed"] for one in claims
+            one["outcome"] == "reproduced"
+            and not one["changed"]
+            and not register.added_later(entries.get(one["id"], {}))
+            for card in found
+            for entries in (register.load(card.chapter),)
+            for one in card.of("paper")
         ),
         "decided_full": sum(one["whose"] == "paper" and one["size"] == "full" for one in decided),
         "networks": len(set().union(*(card.behind() for card in found))),
