@@ -114,3 +114,13 @@ def test_fast_products_are_trained_in_a_process_of_their_own(monkeypatch):
     runner.train(dataclasses.replace(WHOLE, precision="fast"), workers=1)
     runner.train(WHOLE, workers=1)
     assert asked == [1]
+
+
+def test_a_step_meets_no_numbers_that_processors_are_slow_with_and_whoever_asked_has_them_back(monkeypatch):
+    small, seen = torch.full((9,), 1e-39), []
+    evaluate = engine.Training.evaluate
+    monkeypatch.setattr(
+        engine.Training, "evaluate", lambda self: seen.append(float(small.mul(1).sum())) or evaluate(self)
+    )
+    engine.train(WHOLE)
+    assert set(seen) == {0.0} and small.mul(1).sum() > 0

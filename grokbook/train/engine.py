@@ -225,7 +225,7 @@ def train(
     library = training.places[-1]["products"]
     if experiment.precision == "fast" and library not in products.ROUNDING:
         say(f"{experiment.name}: nothing here rounds its products, so that they are in full float32 (and no faster)")
-    with products.using(library):
+    with products.using(library), products.without_subnormals():
         while True:
             numbers = training.evaluate() or numbers
             if len(training.stopped_at) == len(experiment.runs):

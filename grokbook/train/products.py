@@ -42,6 +42,21 @@ def using(library: str) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = convolutions
 
 
+@contextlib.contextmanager
+def without_subnormals() -> Iterator[None]:
+    """On the CPU, numbers below 1e-38 are 0 while it lasts.
+
+    The softmax of a network that is sure of its answers is full of them, and processors, Intel's above all, do sums
+    with them by microcode: of Gu's largest prime a step took 7.5 s, and takes 0.9 with the same bits.
+    """
+    before = float(torch.tensor(1e-39).mul(1)) == 0  # PyTorch has no way to ask
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
 def choose(step: Callable[[], Any], device: str, precision: str | None = None, before: str = "") -> str:
     """The library for a training.
 
