@@ -69,7 +69,7 @@ class Finding:
     @property
     def ours(self) -> str:
         """The value in the part's unit, with range and n where it stands for several."""
-        show, known = self.part.show, self.seeds[~np.isnan(self.seeds)]
+        show, known = self.part.say, self.seeds[~np.isnan(self.seeds)]
         if len(known) < 2:
             return show(self.value)
         low, high = show(float(known.min())), show(float(known.max()))
@@ -88,6 +88,10 @@ class Part:
     on: tuple[str, ...] = ()  #: names of the records and studies that it gets; empty if its arguments are called so
     #: When a training is too short for a failure to decide: in words, and as a function of what ``measure`` gets.
     open: tuple[str, Callable[..., Any]] | None = None
+
+    def say(self, value: float) -> str:
+        """A value in the part's unit."""
+        return "nothing to measure" if np.isnan(value) else self.show(value)
 
     @property
     def criterion(self) -> str:
@@ -133,9 +137,10 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """What we found, in a line: the parts that fail, or else the first; two at most."""
-        telling = [one for one in self.findings if not one.holds] or list(self.findings)
-        found = ((one.part, one.ours if one.part.every else one.part.show(one.value)) for one in telling[:2])
+        """What we found, in a line: the parts that fail, first what was measured, or else the first; two at most."""
+        failed = [one for one in self.findings if not one.holds]
+        telling = sorted(failed, key=lambda one: np.isnan(one.value)) or list(self.findings)
+        found = ((one.part, one.ours if one.part.every else one.part.say(one.value)) for one in telling[:2])
         return self.told or "; ".join(f"{part.quantity}: {value}" for part, value in found)
 
 

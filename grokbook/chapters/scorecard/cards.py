@@ -154,9 +154,12 @@ def bars(found: Sequence[Card]) -> Figure:
                 if not count:
                     continue
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
-                ink = LETTERS[name] if size == "full" else plotting.INK
-                said = str(count) if count > 1 else ""
-                ax.text(start + count / 2, row, said, ha="center", va="center", color=ink, fontsize=plotting.SMALL)
+                if count > 1:
+                    said = ax.text(start + count / 2, row, str(count), ha="center", va="center", color=LETTERS[name])
+                    said.set(fontsize=plotting.SMALL)
+                    if size != "full":  # on a ground without hatches
+                        ground = {"facecolor": "white", "alpha": 0.85, "lw": 0, "boxstyle": "round,pad=0.15"}
+                        said.set(color=plotting.INK, bbox=ground)
                 start += count
     ax.set_yticks(
         range(len(rows)), ["our own" if whose == "ours" and card.of("paper") else card.name for card, whose in rows]

@@ -131,6 +131,11 @@ def bibtex(root: Path = ROOT) -> Html:
     )
 
 
+def _panel(label: str) -> str:
+    """A label in which left comes before center and right."""
+    return label.replace("left", "1").replace("center", "2").replace("right", "3")
+
+
 def gallery(card: Card) -> Html:
     """The figures of one chapter by number, then those that its paper does not have."""
     from grokbook import plotting
@@ -138,7 +143,9 @@ def gallery(card: Card) -> Html:
 
     folder = plotting.folder(card.chapter)
     found = shown(card, notebook(card.chapter))
-    found.sort(key=lambda one: ([int(n) for n in re.findall(r"\d+", one["label"])][:1] or [10_000], one["label"]))
+    found.sort(
+        key=lambda one: ([int(n) for n in re.findall(r"\d+", one["label"])][:1] or [10_000], _panel(one["label"]))
+    )
     tiles = [tile(card, one, folder) for one in found]
     missing = [
         f'<a href="{card.chapter}.html#{one["place"]}">{escape(one["label"])}</a> {words.html(one["caption"])}'
