@@ -125,7 +125,7 @@ section.claim("pos19", "Earlier Fig. 19", "At d = 128 a positional table makes g
 section.claim("pos20", "Earlier Fig. 20", "At d = 256 the order is a matter of luck.",
     Part("t_0.5 with the table / without, second width, lower end of its 90 % interval", lambda r: slower(r, 1).low,
          at_least(1 / 1.5), times),
-    Part("upper end", lambda r: slower(r, 1).high, at_most(1.5), times),
+    Part("t_0.5 with the table / without, second width, upper end", lambda r: slower(r, 1).high, at_most(1.5), times),
     on="positions", paper="fastest without, then with, then without")  # fmt: skip
 
 section.claim("pos21", "Earlier Fig. 21", "At d = 512 the erratic speeds vanish.",

@@ -119,7 +119,7 @@ section.claim(
     "The loss on held-out rows rises between 100 and 100,000 updates and then descends a second time.",
     Part("largest after step 100 / smallest before it", rise, at_least(2), times),
     Part("step of the largest", lambda r: peak(r, "test_loss", 100)[0], between(1e3, 5e5)),
-    Part("last / largest", lambda r: last(r, "test_loss") / peak(r, "test_loss", 100)[1], at_most(0.5)),
+    Part("last test loss / largest", lambda r: last(r, "test_loss") / peak(r, "test_loss", 100)[1], at_most(0.5)),
     Part("training loss at step 10,000", lambda r: at(r, "train_loss", 10_000), below(0.01)),
     on="without_decay",
 )
@@ -129,7 +129,7 @@ section.claim(
     "Fig. 4",
     "Accuracy on held-out rows rises steadily meanwhile.",
     Part("largest fall below an earlier value, up to t_test", setback, at_most(0.05), percent, every=True),
-    Part("best value", best, at_least(0.99), percent),
+    Part("best accuracy on held-out rows", best, at_least(0.99), percent),
     on="without_decay",
 )
 
