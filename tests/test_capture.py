@@ -120,12 +120,12 @@ def test_members_leave_and_a_training_is_resumed_under_capture_as_without(tmp_pa
     runs = runs_of("decoder", 5, 100)
     whole = Experiment("test/one", runs, Schedule(log=5, every=10))
     threshold = float(engine.train(whole).train_accuracy.sel(step=50).median())
-    whole = dataclasses.replace(whole, stop=Stop("train_accuracy", threshold))
-    plain = engine.train(whole, dtype="float64")
+    whole = dataclasses.replace(whole, stop=Stop("train_accuracy", threshold), precision="double")
+    plain = engine.train(whole)
     assert len(set(plain.stopped_at.values.tolist())) > 1
     on_a_gpu(monkeypatch)
     monkeypatch.setattr(engine, "wants_graph", lambda state: not state.eager)
-    record = engine.train(whole, dtype="float64")
+    record = engine.train(whole)
     for name in ("train_loss", "test_accuracy", "stopped_at"):
         np.testing.assert_allclose(record[name], plain[name], rtol=1e-7)
     half = engine.Training.start(whole, torch.device("cpu"), torch.float64)
@@ -142,10 +142,12 @@ def test_members_leave_and_a_training_is_resumed_under_capture_as_without(tmp_pa
 def test_a_stack_is_captured_anew_when_a_quarter_has_left_and_not_for_every_member(monkeypatch):
     whole = Experiment("test/many", runs_of("toy", 12, 40), Schedule(log=2, every=1))
     half = float(engine.train(whole).train_loss.sel(step=20).median())
-    left = dataclasses.replace(whole, stop=Stop("train_loss", half))  # at once, or once it has grown
-    plain, captured = engine.train(left, dtype="float64"), on_a_gpu(monkeypatch)
+    left = dataclasses.replace(
+        whole, stop=Stop("train_loss", half), precision="double"
+    )  # at once, or once it has grown
+    plain, captured = engine.train(left), on_a_gpu(monkeypatch)
     monkeypatch.setattr(engine, "wants_graph", lambda state: not state.eager)
-    record = engine.train(left, dtype="float64")
+    record = engine.train(left)
     np.testing.assert_array_equal(record.stopped_at, plain.stopped_at)
     np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-7)
     assert len(captured) < len(set(plain.stopped_at.values.tolist()))

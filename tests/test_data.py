@@ -177,7 +177,7 @@ class Noisy(ModularTask):
 def test_noisy_labels_are_trained_on_and_the_test_is_against_the_table(loss, batch_size):
     runs = [Run(Noisy(11, "n + m", 0.6, wrong), MODEL, AdamW(0.01, 1.0), 40, 3, loss, batch_size) for wrong in (0, 30)]
     assert [len(place) for place in Experiment("test/noise", tuple(runs)).shards()] == [2]
-    record = engine.train(Experiment("test/noise", tuple(runs), Schedule(log=3)), dtype="float64")
+    record = engine.train(Experiment("test/noise", tuple(runs), Schedule(log=3), precision="double"))
     for i, run in enumerate(runs):
         net, rows = plainly(run)
         pairs, answers = (torch.from_numpy(part.copy()) for part in run.task.table())

@@ -148,7 +148,7 @@ def test_members_with_several_initial_scales_train_as_one_stack():
 
 def test_curves_are_what_a_plain_evaluation_gives():
     run = members(AdamW(0.01, 1.0), seeds=(3,))[0]
-    record = engine.train(experiment([run], measures=("weight_norm", "gradient_norm")), dtype="float64")
+    record = engine.train(experiment([run], measures=("weight_norm", "gradient_norm"), precision="double"))
     net = plain_training(run, torch.float64, 20)
     pairs, labels = (torch.tensor(part) for part in run.task.table())
     mask = torch.from_numpy(run.task.in_train(run.seed))
@@ -458,9 +458,9 @@ def test_a_member_that_leaves_has_the_step_captured_again_and_a_resumed_training
     runs = members(AdamW(0.01, 1.0, (0.9, 0.98)), seeds=range(4), steps=60, batch_size=16)
     threshold = float(engine.train(experiment(runs)).train_accuracy.max("step").median())
     stop = Stop("train_accuracy", threshold)
-    plain = engine.train(experiment(runs, stop=stop), dtype="float64")
+    plain = engine.train(experiment(runs, stop=stop, precision="double"))
     calls = captured(monkeypatch)
-    record = engine.train(experiment(runs, stop=stop), dtype="float64")
+    record = engine.train(experiment(runs, stop=stop, precision="double"))
     assert len(calls) == len(set(plain.stopped_at.values.tolist()))
     np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-7)
     training = engine.Training.start(experiment(runs), torch.device("cpu"), torch.float64)
@@ -501,10 +501,11 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
     monkeypatch.setattr(products, "rounds", lambda: True)
     exact, fast = (experiment(members(SGD(0.1), steps=1), precision=precision) for precision in (None, "fast"))
     assert "precision" not in exact.recipe and fast.recipe["precision"] == "fast" and exact.hash != fast.hash
-    engine.train(exact)
-    record = engine.train(fast)
+    single, record = engine.train(exact), engine.train(fast)
     assert seen == ["highest", "medium"] and record.attrs["products"] == "bfloat16"
     assert torch.get_float32_matmul_precision() == "highest" and '"precision": "fast"' in record.attrs["recipe"]
+    double = engine.train(experiment(members(SGD(0.1), steps=1), precision="double"))
+    assert 0 < abs(double.W_in - single.W_in).max() < 1e-6
     with pytest.raises(ValueError, match="precision = 'half'"):
         experiment(members(SGD(0.1)), precision="half")
 

@@ -196,7 +196,6 @@ def train(
     experiment: Experiment,
     *,
     device: str = "cpu",
-    dtype: str = "float32",
     checkpoint: Path | None = None,
     report: Callable[[int, dict[str, float]], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -209,14 +208,13 @@ def train(
     Args:
         experiment: runs of equal shape (see ``Experiment.shards``).
         device: ``"cpu"`` or ``"cuda"``.
-        dtype: ``"float32"``, or ``"float64"`` for tests.
         checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
         report: called about once a second with the step and the latest mean losses and accuracies, and how many
             ``members`` are still in training.
         stop: asked between steps where there is a checkpoint: once it is so, that is written and KeyboardInterrupt
             raised.
     """
-    where = torch.device(device), getattr(torch, dtype)
+    where = torch.device(device), torch.float64 if experiment.precision == "double" else torch.float32
     started, saved, reported = time.time(), time.monotonic(), 0.0
     found = Training.load(checkpoint, experiment, *where) if checkpoint else None
     training = found or Training.start(experiment, *where)

@@ -144,9 +144,9 @@ class Experiment:
         summary: a measure of the whole record, which holds what that finds in place of what was kept: where that is
             too large.
         watch: first crossings on a finer grid.
-        precision: None for float32 throughout; ``"fast"`` lets matrix products round their factors, to TF32 on CUDA
-            and to bfloat16 on CPUs that have it, which is quicker and no longer exact. All runs of a figure have the
-            same.
+        precision: None for float32 throughout, ``"double"`` for float64; ``"fast"`` lets matrix products round their
+            factors, to TF32 on CUDA and to bfloat16 on CPUs that have it, which is quicker and no longer exact. All
+            runs of a figure have the same.
         scale: ``"full"``, or ``"reduced"`` where it stands in for a larger one.
     """
 
@@ -173,8 +173,8 @@ class Experiment:
                 raise ValueError(f"{name} = {value!r}: a {name.capitalize()} of grokbook.train.experiment is needed")
         if not self.runs:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
-        if self.precision not in (None, "fast"):
-            raise ValueError(f"precision = {self.precision!r}: None, for full float32, or 'fast'")
+        if self.precision not in (None, "fast", "double"):
+            raise ValueError(f"precision = {self.precision!r}: None, for full float32, 'fast' or 'double'")
         if not re.fullmatch(r"\w+/\w+", self.name):
             raise ValueError(f"name = {self.name!r}: two words are needed, as in 'mine/sums'")
         if self.keep and not self.snapshots:

@@ -59,8 +59,9 @@ def test_minibatches_with_a_short_last_one_train_as_a_textbook_loop(outliers):
     task = of("x/y", 7, "S5", 0.6, outliers)
     model = Decoder(7, 12, 2, 4)
     run = Run(task, model, WarmAdamW(0.01, 1.0, (0.9, 0.98)), 12, 3, "cross_entropy", 10, last_batch="short")
-    experiment = Experiment("power/test", (run,), Schedule(log=2), snapshots=(-1,), keep=("W_E", "W_U", "W_in"))
-    ours = engine.train(experiment, dtype="float64")
+    kept = {"snapshots": (-1,), "keep": ("W_E", "W_U", "W_in"), "precision": "double"}
+    experiment = Experiment("power/test", (run,), Schedule(log=2), **kept)
+    ours = engine.train(experiment)
 
     params = {name: value[None].double() for name, value in model.init(torch.Generator().manual_seed(3)).items()}
     net = textbook.Decoder(7, 12, 2, 4).double()
@@ -145,8 +146,8 @@ def test_operations_on_the_same_rows_train_as_one_stack_as_they_would_alone():
     asked = Schedule(log=3), ("accuracy_alone", "true_train_accuracy"), None, (-1,), ("sharpness",)
     stacks = list(Experiment("power/test", tuple(runs)).shards())
     assert stacks == [[0, 1], [2]]
-    together = engine.train(Experiment("power/test", tuple(runs[:2]), *asked), dtype="float64")
+    together = engine.train(Experiment("power/test", tuple(runs[:2]), *asked, precision="double"))
     for i, run in enumerate(runs[:2]):
-        alone = engine.train(Experiment("power/test", (run,), *asked), dtype="float64")
+        alone = engine.train(Experiment("power/test", (run,), *asked, precision="double"))
         for name in alone.data_vars:
             np.testing.assert_allclose(together[name][i], alone[name][0], rtol=1e-5, err_msg=name)
