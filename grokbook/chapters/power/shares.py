@@ -24,7 +24,7 @@ from grokbook.words import times
 section = Section("shares")
 NEAR = (0.25, 0.26, 0.27, 0.28, 0.29, 0.3)  # where the paper states what a per cent of data costs
 SHARES = (*NEAR, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8)
-SHORT = (0.25, 0.28, 0.29, 0.5, 0.6)  # of S5, where the last batch of an epoch has 16, 448, 80, 32 and 448 rows
+SHORT = (0.25, 0.28, 0.29, 0.5)  # of S5, where the last batch of an epoch has 16, 448, 80 and 32 rows
 
 
 @section.experiment(
