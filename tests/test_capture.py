@@ -142,9 +142,7 @@ def test_members_leave_and_a_training_is_resumed_under_capture_as_without(tmp_pa
 def test_a_stack_is_captured_anew_when_a_quarter_has_left_and_not_for_every_member(monkeypatch):
     whole = Experiment("test/many", runs_of("toy", 12, 40), Schedule(log=2, every=1))
     half = float(engine.train(whole).train_loss.sel(step=20).median())
-    left = dataclasses.replace(
-        whole, stop=Stop("train_loss", half), precision="double"
-    )  # at once, or once it has grown
+    left = dataclasses.replace(whole, stop=Stop("train_loss", half), precision="double")  # at once, or later
     plain, captured = engine.train(left), on_a_gpu(monkeypatch)
     monkeypatch.setattr(engine, "wants_graph", lambda state: not state.eager)
     record = engine.train(left)

@@ -37,7 +37,7 @@ def scarce_data(s: Settings, *, fractions: Shares = SHARES, seeds: Seeds = 7, up
     return Experiment("power/scarce_data", tuple(runs), GRID, stop=AT_99)
 
 
-@section.experiment(smaller=[{"seeds": 3}], quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100})
+@section.experiment(quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100})
 def by_heart(s: Settings, *, fractions: Shares = SHARES, seeds: Seeds = 7, updates: Steps = 20_000) -> Experiment:
     """The same shares and seeds, each network until it knows its training set: that takes no half a million updates."""
     runs = (run(s, "x.y", share, ADAMW, updates, k, "decay 1") for share in fractions for k in range(seeds))
