@@ -66,7 +66,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
     inside = _parts(claim.parts, today)
     if claim.earlier or counted.outcome != today.outcome:
         how = word(counted.outcome, claim.whose) + (counted.told and f" ({counted.told})")
-        inside += f"<p>By the criterion as first registered, which counts: {words.html(how)}.</p>"
+        inside += f"<p>Before the changes that no error forced, which counts: {words.html(how)}.</p>"
         inside += _parts(claim.earlier, counted) if claim.earlier else ""
     if claim.forecast:
         inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
