@@ -73,7 +73,7 @@ section.claim(
     "Th. 3.10",
     "One distance D, within which a training pair of the class must lie, gives the ceilings of Table 1.",
     Part("error of the best single D over all rows, points", lambda same_class: misfit(same_class).min(), at_most(5)),
-    paper="one unnamed distance (Remark 3.11)", forecast="15 points",
+    forecast="15 points", whose="ours",
 )  # fmt: skip
 section.claim(
     "th312", "Th. 3.12",

@@ -95,14 +95,17 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
 
 
 def below_start(record: xr.Dataset) -> Array:
-    """(run,) the first step after t_fit at which MED is below its start, over t_0.5; infinity if never."""
+    """(run,) the first step after t_fit at which MED is below its start, over t_0.5 outside a hole, if there is one.
+
+    Infinity if never.
+    """
     found = np.full(record.sizes["run"], np.inf)
     for run, values in enumerate(record[reading.MED].values):
         low = reading.after_fit(record, run)
         low = low[values[low] < values[0]]
         if len(low):
             found[run] = record.step.values[low[0]]
-    return found / reading.reached(record, 0.5)
+    return found / reading.reached_outside(record, 0.5)
 
 
 SUMS = ("base", "primes", "width_shared", "seeds_apart")  # additions that are trained on after they have generalised

@@ -43,9 +43,14 @@ def reached(record: xr.Dataset, accuracy: float) -> Array:
     return first(record, "test_accuracy", accuracy)
 
 
+def reached_outside(record: xr.Dataset, accuracy: float) -> Array:
+    """(run,) the same for the test pairs outside a hole, which are all where there is none."""
+    return first(record, "accuracy_outside" if "accuracy_outside" in record else "test_accuracy", accuracy)
+
+
 def grokked(record: xr.Dataset) -> NDArray[np.bool_]:
-    """(run,) whether test accuracy reached 0.9, and not before five times t_fit."""
-    late = reached(record, 0.9)
+    """(run,) whether accuracy outside a hole reached 0.9, and not before five times t_fit."""
+    late = reached_outside(record, 0.9)
     return np.isfinite(late) & (late >= 5 * t_fit(record))
 
 
@@ -144,7 +149,7 @@ def raw_agreement(record: xr.Dataset, quantity: str = MED) -> Array:
     for run in range(record.sizes["run"]):
         late = after_fit(record, run)
         pairs = late[:-1][np.diff(record.step.values[late]) == 1]  # steps whose next one was measured too
-        if len(pairs) > 50:
+        if len(pairs) >= 50:
             values = (record[name].values[run].astype(float) for name in (quantity, "test_loss"))
             found[run] = same_sign(*(one[pairs + 1] - one[pairs] for one in values))
     return found

@@ -101,12 +101,6 @@ def test_symmetries_keep_the_answers(f):
 # ------------------------------------------------------------------------------------------------------------- Table 1
 
 
-def test_larger_squares_have_a_later_onset_where_they_do():
-    late = np.array([row.onset or np.nan for row in theory.TABLE_1], float)
-    for onset, said in ((late, "reproduced"), (late[::-1], "not reproduced"), (np.full(11, 9.0), "not reproduced")):
-        assert outcome("table1-onset", table_1=table(np.full(11, 0.8), onset=onset)) == said
-
-
 def run_with_a_hole(accuracy, fit, every=10):
     data = record(every, test_loss=np.ones(len(accuracy)), test_accuracy=accuracy, train_accuracy=fit)
     recipe = {"f": "n + m", "p": 97, "train_fraction": 0.3, "hole": "square", "size": 30, "split": "code"}
@@ -136,7 +130,7 @@ def test_the_papers_own_table_is_reproduced_and_one_without_an_effect_is_not():
     paper = np.array([row.highest for row in theory.TABLE_1])
     places = {"outside": np.full(11, 0.98), "inside": np.full(11, 0.3), "highest": paper}
     good, flat = table(paper, **places), table(np.full(11, 0.8), **places)
-    for id in ("table1-order", "table1-values", "table1-places", "table1-67", "table1-L"):
+    for id in ("table1-order", "table1-values", "table1-places", "table1-67"):
         assert outcome(id, table_1=good) == "reproduced", id
     assert outcome("table1-order", table_1=flat) == outcome("table1-values", table_1=flat) == "not reproduced"
     low, none = table(paper - 0.2), table(np.full(11, np.nan))
