@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
@@ -16,12 +15,12 @@ from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, every
 from grokbook.claims import Part, at_least, at_most, between
 from grokbook.curves import last
+from grokbook.measures.common import Array
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.train.experiment import Experiment
 from grokbook.words import percent, times
 
 section = Section("base")
-Array = NDArray[np.float64]
 
 
 @section.experiment(smaller=[{"seeds": 1}])

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings
@@ -16,6 +15,7 @@ from grokbook.chapters.gu.reading import MED, best, even, floor, reached, settle
 from grokbook.chapters.gu.training import TRACKED, condition, every, scaled
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
 from grokbook.curves import last, median
+from grokbook.measures.common import Array
 from grokbook.settings import Seeds, Steps, Width, Widths, whole
 from grokbook.train.experiment import Experiment, Schedule
 from grokbook.train.records import select
@@ -23,7 +23,6 @@ from grokbook.words import percent, times
 
 section = Section("depth")
 Modulus = Annotated[int, whole(3)]
-Array = NDArray[np.float64]
 FOUR = {"p": 31, "widths": (32, 64, 128, 256), "seeds": 1, "steps": 10_000}  # stand-ins of Figs 10 and 11
 TWO = {"p": 31, "widths": (32, 128)}  # and of Fig. 9
 QUICK = {"p": 31, "widths": (16, 32, 64, 128), "steps": 30}

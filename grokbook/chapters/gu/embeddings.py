@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
@@ -17,13 +16,13 @@ from grokbook.chapters.gu.reading import reached, still_rising, told
 from grokbook.chapters.gu.training import TRACKED, condition, every
 from grokbook.claims import Part, above, at_least, at_most, between, exactly
 from grokbook.curves import last
+from grokbook.measures.common import Array
 from grokbook.settings import Seeds, Steps, Width, Widths, whole
 from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.records import select
 from grokbook.words import times
 
 section = Section("embeddings")
-Array = NDArray[np.float64]
 OWN = "own split"  # the runs whose training sets differ as their seeds do
 
 

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings
@@ -15,6 +14,7 @@ from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import QUADRATIC, TRACKED, every
 from grokbook.claims import Part, above, at_least, at_most, below
 from grokbook.curves import last, median, sweep
+from grokbook.measures.common import Array
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.settings import Width
@@ -23,7 +23,6 @@ from grokbook.train.records import select
 from grokbook.words import percent
 
 section = Section("fractions")
-Array = NDArray[np.float64]
 PAPERS = (0.5, 0.6, 0.7)  # the fractions of Fig. 4
 
 

@@ -16,6 +16,7 @@ from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import TRACKED, every, scaled
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import median, spearman
+from grokbook.measures.common import Array
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.settings import Steps, choice
 from grokbook.tasks import modular_function
@@ -24,7 +25,6 @@ from grokbook.words import percent
 
 section = Section("holes")
 SCRIPTS = 30_000  # steps that the released scripts train for; that of the squares says 300, fewer than Table 1 needs
-Array = NDArray[np.float64]
 Split = Annotated[str, choice(*theory.SPLITS)]
 
 

@@ -17,6 +17,7 @@ from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, every
 from grokbook.claims import Part, above, at_least, between
 from grokbook.curves import median
+from grokbook.measures.common import Array
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.settings import Steps, several, whole
 from grokbook.train.experiment import Experiment
@@ -24,7 +25,6 @@ from grokbook.train.records import select
 from grokbook.words import percent, times
 
 section = Section("med")
-Array = NDArray[np.float64]
 Moduli = Annotated[tuple[int, ...], several(whole(3))]
 Lengths = Annotated[tuple[int, ...], several(whole(1))]
 

@@ -7,20 +7,19 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, reading
 from grokbook.chapters.gu.training import QUADRATIC, TRACKED, condition, every
 from grokbook.claims import REACHED, Part, at_least, at_most
 from grokbook.curves import median
+from grokbook.measures.common import Array
 from grokbook.settings import Share, Steps, Width
 from grokbook.train.experiment import Experiment, Schedule
 from grokbook.train.records import select
 from grokbook.words import percent, times
 
 section = Section("operations")
-Array = NDArray[np.float64]
 
 FIGURES: dict[str, tuple[str, int, float]] = {  # figure of the paper -> f, width and training share
     "fig12": ("n - m", 128, 0.3),

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.curves import first, own_steps, spearman
-
-Array = NDArray[np.float64]
+from grokbook.measures.common import Array
 
 FITTED = 0.999  # train accuracy at which a run has memorised
 SMOOTHING = 100  # steps: standard deviation of the Gaussian, and the length of an increment

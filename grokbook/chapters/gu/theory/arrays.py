@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int | None
@@ -37,9 +36,3 @@ def line_distances(p: int) -> Integers:
 def ring_distances(p: int) -> Integers:
     """(p, p) distances of coordinates on the torus."""
     return np.minimum(line_distances(p), p - line_distances(p))
-
-
-def ratio(numerator, denominator):
-    """numerator / denominator, nan where the denominator is zero, without a warning."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(denominator == 0, np.nan, numerator / denominator)

@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
 from grokbook.chapters.gu.theory.arrays import (
-    Array,
     Integers,
     Seed,
     class_labels,
     line_distances,
-    ratio,
     ring_distances,
     square_mask,
 )
+from grokbook.measures.common import Array, ratio
 
 
 def diamond_size(k: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from grokbook.chapters.gu.theory.arrays import Array
+from grokbook.measures.common import Array
 
 
 def flow(state: ArrayLike) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from grokbook import checks
-from grokbook.chapters.gu.theory.arrays import Array, Integers, ratio, square_mask
+from grokbook.chapters.gu.theory.arrays import Integers, square_mask
+from grokbook.measures.common import Array, ratio
 
 
 def mirror_accuracy(train_mask: ArrayLike, holed: ArrayLike | None = None) -> Array:

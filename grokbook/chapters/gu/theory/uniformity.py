@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from grokbook import checks
-from grokbook.chapters.gu.theory.arrays import Array
+from grokbook.measures.common import Array
 
 
 def embedding_power(embedding: ArrayLike) -> Array:
