@@ -29,7 +29,13 @@ FUNCTIONS = SQUARED, SQUARES, PRODUCT = "(n + m)**2", "n**2 + m**2", "n*m"
 HARD, IMPOSSIBLE = "n**2 + m**2 + n*m", "n**3 + n*m**2 + m"
 READOUTS = ("one root, else zero", "one root, else random phases", "one root, else the answer itself", "all roots")
 
-TRIED = ("polynomials", "polynomials_wide", "polynomials_wide_without_decay", "polynomials_light_decay")
+TRIED = (
+    "polynomials",
+    "polynomials_wide",
+    "polynomials_without_decay",
+    "polynomials_wide_without_decay",
+    "polynomials_light_decay",
+)
 
 Array = NDArray[np.float64]
 

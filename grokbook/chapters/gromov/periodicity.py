@@ -99,16 +99,14 @@ section.claim(
     forecast="0.040 at first, 0.45 at t_test, 0.894 at step 300",
 )
 
-LINE = Part("R² of a straight line through the rise", straightness, at_least(0.9))
 section.claim(
     "fig6-linear",
     "Fig. 6",
     "Growth is linear in the fast regime.",
-    LINE,
+    Part("R² of a straight line through the rise", straightness, at_least(0.9)),
     Part("slope of its later half / of the earlier", bend, between(1 / 1.5, 1.5)),
     on="adamw_curves",
     forecast="a line through 20 to 80 % of the rise",
-    earlier=[LINE],
 )
 
 section.claim(

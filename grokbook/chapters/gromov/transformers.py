@@ -152,23 +152,21 @@ section.claim(
     paper="periodic; embeddings generically develop no structure in Fourier space",
 )
 
-SIGNATURES = tuple(
-    part
-    for net in ONE_LAYER
-    for part in (
-        Part(f"{net}: best test accuracy", of(net, best), at_least(0.9), percent),
-        Part(f"{net}: steps from 90 % train to 90 % test accuracy", of(net, lag), above(0)),
-        Part(f"{net}: largest test loss above 1/p by", of(net, above_silence), at_least(0.02), percent),
-    )
-)
 section.claim(
     "fig12",
     "Fig. 12",
     "Attention alone groks, with the same signatures as the MLP.",
-    *SIGNATURES,
+    *(
+        part
+        for net in ONE_LAYER
+        for part in (
+            Part(f"{net}: best test accuracy", of(net, best), at_least(0.9), percent),
+            Part(f"{net}: steps from 90 % train to 90 % test accuracy", of(net, lag), above(0)),
+            Part(f"{net}: largest test loss above 1/p by", of(net, above_silence), at_least(0.02), percent),
+        )
+    ),
     *(Part(f"{net}: test accuracy at t_train", of(net, at_fit), at_most(0.05), percent) for net in ONE_LAYER),
     on="attention_curves",
-    earlier=SIGNATURES,
 )
 
 section.claim(
@@ -181,17 +179,32 @@ section.claim(
     whose="ours",
 )
 
+DECAYS = "attention_heads", "attention_heads_light"
 section.claim(
     "fig13",
     "Fig. 13",
     "With the number of parameters fixed, attention alone generalises only if it has enough heads.",
     *(
         part
-        for net in NETS
+        for net in ONE_LAYER
         for part in (
             Part(f"{net}: heads H* that suffice, a quarter of them failing", partial(enough_heads, net), REACHED),
             Part(f"{net}: highest train accuracy with one head", of(net, train_with_one), below(0.99), percent),
         )
+    ),
+    Part(
+        f"{DEEP}, decay 2 or 1: heads H* that suffice, a quarter of them failing",
+        lambda *both: min(enough_heads(DEEP, one) for one in both),
+        REACHED,
+        on=DECAYS,
+    ),
+    Part(
+        f"{DEEP}, decay 2 and 1: highest train accuracy with one head",
+        lambda *both: np.concatenate([train_with_one(select(one, label=DEEP)) for one in both]),
+        below(0.99),
+        percent,
+        True,
+        on=DECAYS,
     ),
     on="attention_heads",
     paper="a jump of test accuracy in all three nets; few heads fail on the training set too",
