@@ -116,6 +116,12 @@ def group_outcomes(group_fractions):
     return xr.Dataset({name: ("run", column) for name, column in values.items()})
 
 
+def index_when_known(record: xr.Dataset) -> Array:
+    """(run,) the index at the first look at which nine of ten held-out products are right; nan if they never are."""
+    known = record.test_accuracy.values >= 0.9
+    return np.where(known.any(1), record.s3_rqi.values[np.arange(len(known)), known.argmax(1)], np.nan)
+
+
 def perfect(outcomes: xr.Dataset) -> NDArray[np.int64]:
     """Runs that answer all held-out samples and whose index is at least .9."""
     return np.flatnonzero((outcomes.test_accuracy == 1) & (outcomes.rqi >= 0.9))

@@ -21,6 +21,12 @@ def test_what_first_counted_as_a_hexagon_most_random_matrices_are():
     assert groups.chance_of(1) > 0.5
 
 
+def test_the_index_is_read_where_held_out_products_become_known():
+    curves = {"test_accuracy": [[0.2, 0.9, 0.8], [0.1, 0.2, 0.3]], "s3_rqi": [[0.0, 0.4, 1.0], [0.0, 0.5, 1.0]]}
+    record = xr.Dataset({name: (("run", "step"), np.array(values)) for name, values in curves.items()})
+    np.testing.assert_array_equal(groups.index_when_known(record), [0.4, np.nan])
+
+
 def test_free_features_keep_the_means_of_their_classes():
     study = images.class_features(Settings())
     adam, descent, bare = (study.sel(way=way) for way in ("Adam", "gradient descent", "without 1/Z"))

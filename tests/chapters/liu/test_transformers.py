@@ -60,6 +60,40 @@ def test_the_window_of_generalising_ends_with_the_run_if_it_never_does():
     assert transformers.while_generalising(study).values == pytest.approx([0.3, (0.2 + 0.4 + 1) / 3])
 
 
+def test_final_components_must_be_ahead_before_the_test_set_is_known():
+    (claim,) = (one for one in transformers.section.claims if one.id == "fig22")
+    accuracy = np.zeros((2, 4, 1, 3))  # (run, snapshot, part, way)
+    accuracy[:, 1:, 0] = [[0.1, 0.0, 0.2], [0.8, 0.1, 0.4], [1.0, 1.0, 1.0]]
+    study = xr.Dataset(
+        {
+            "accuracy": (("run", "snapshot", "part", "way"), accuracy),
+            "at_end": (("run", "component"), np.ones((2, 1))),
+            "snapshot_step": ("snapshot", [0.0, 10.0, 20.0, 30.0]),
+            "t_test": ("run", [25.0, 15.0]),
+        },
+        {"part": ["test"], "way": ["actual", "own", "final"], "component": [10]},
+    )
+    assert transformers.before_known(study).sel(way="final").values == pytest.approx([0.4, 0.2])
+    assert claim.judge({"component_accuracy": study}).outcome == "reproduced"
+    never = study.assign(t_test=("run", [25.0, np.nan]))  # one learns nothing
+    behind = study.assign(accuracy=study.accuracy.isel(way=[0, 2, 1]).assign_coords(way=study.way))
+    for other in (never, behind):
+        assert claim.judge({"component_accuracy": other}).outcome == "partly"
+
+
+def test_dropout_is_held_against_all_steps_where_nothing_generalises_without():
+    (claim,) = (one for one in transformers.section.claims if one.id == "fig7b")
+    for with_dropout, outcome in ((600.0, "reproduced"), (2_800.0, "not reproduced"), (np.nan, "not reproduced")):
+        record = xr.Dataset(
+            {
+                "reached_train_accuracy": ("run", [40.0, 60.0]),
+                "reached_test_accuracy": ("run", [np.nan, with_dropout]),
+            },
+            {"dropout": ("run", [0.0, 0.4]), "seed": ("run", [1, 1]), "steps": ("run", [3_000, 3_000])},
+        )
+        assert claim.judge({"dropout_times": record}).outcome == outcome, with_dropout
+
+
 def test_networks_that_never_generalise_do_not_meet_fig_7a():
     (claim,) = (one for one in transformers.section.claims if one.id == "fig7a")
     curve = np.array([[10.0, 11.0, 5.0]])
