@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
@@ -16,6 +15,7 @@ from grokbook.chapters.gromov.found import outputs, weights
 from grokbook.chapters.gromov.training import ADAM, ADAMW, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
 from grokbook.curves import best, first, last, median, own_steps, t_train
+from grokbook.measures.common import Array
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import Optimizer
 from grokbook.settings import Share, Steps, Width
@@ -36,8 +36,6 @@ TRIED = (
     "polynomials_wide_without_decay",
     "polynomials_light_decay",
 )
-
-Array = NDArray[np.float64]
 
 
 @section.experiment(quick={"train_fraction": 0.6, "steps": 80})

@@ -16,13 +16,13 @@ from grokbook.chapters.liu.parallelograms import half
 from grokbook.chapters.liu.training import STRUCTURED, Sizes, as_authors, of_sizes, task_of, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, between, near
 from grokbook.curves import median, ranks, spearman
+from grokbook.measures.common import Array
 from grokbook.settings import Steps
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
 from grokbook.words import percent
 
 section = Section("effective")
-Array = NDArray[np.float64]
 
 TIME_SIZES = (15, 18, 20, 22, 25, 28, 30, 33, 36, 39, 42, 45, 48, 50, 52, 54)
 FAST, USUAL = "embeddings 1e-2", "embeddings 1e-3"

@@ -16,12 +16,12 @@ from grokbook.chapters.liu import Settings, theory
 from grokbook.chapters.liu.training import STRUCTURED, two_groups
 from grokbook.claims import Bound, Part, at_least, at_most, between, exactly
 from grokbook.curves import last
+from grokbook.measures.common import Array
 from grokbook.models.toy import ProductDecoder
 from grokbook.settings import Seeds, Steps, several, whole
 from grokbook.tasks import GroupTask, group_table
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 
-Array = NDArray[np.float64]
 section = Section("groups")
 
 

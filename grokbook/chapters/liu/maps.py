@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from grokbook.measures.common import Array
+
 Codes = NDArray[np.int64]
 
 #: In the order of their codes. The last two are not in the table: held-out samples without the training set, which

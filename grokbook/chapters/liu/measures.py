@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.lazy import torch
+from grokbook.measures.common import Array
 from grokbook.models.encoder import PairEncoder
 from grokbook.tasks import ModularTask, group_table
 from grokbook.train.monitor import Measured, Numbers, arrays_of, register
 
-Array = NDArray[np.float64]
 MAP_SIDE = 80
 COMPONENTS = (2, 4, 6, 8, 10, 14)
 SHOWN = 10  # components that Fig. 22 keeps

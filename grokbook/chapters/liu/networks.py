@@ -15,6 +15,7 @@ from grokbook.chapters.liu import Settings, theory
 from grokbook.chapters.liu.training import Sizes, as_authors, of_sizes, toy_run, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, below, exactly
 from grokbook.curves import last, median
+from grokbook.measures.common import Array
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW
 from grokbook.settings import Seeds, Steps
@@ -24,7 +25,6 @@ from grokbook.train.records import select
 from grokbook.words import percent
 
 section = Section("networks")
-Array = NDArray[np.float64]
 
 SIZES = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 54)
 

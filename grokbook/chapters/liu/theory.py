@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
 from grokbook.measures import parallelogram_gaps, sums_of
+from grokbook.measures.common import Array
 
-Array = NDArray[np.float64]
 Held = NDArray[np.bool_]
 Seed = np.random.Generator | int | None
 

@@ -19,13 +19,13 @@ from grokbook.chapters.liu.measures import COMPONENTS, PARTS, WAYS, parts
 from grokbook.chapters.liu.training import BOTH_REACHED, two_groups
 from grokbook.claims import Bound, Part, above, at_least, at_most, between, exactly
 from grokbook.curves import at, last, median, sweep
+from grokbook.measures.common import Array
 from grokbook.models.encoder import PairEncoder
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Rate, several, whole
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.words import percent
 
-Array = NDArray[np.float64]
 section = Section("transformers")
 Positive = Annotated[tuple[float, ...], several(POSITIVE)]
 

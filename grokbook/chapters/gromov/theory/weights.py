@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
+from grokbook.measures.common import Array
 
 Function = Callable[[int], int] | Sequence[int]
 Inverse = Callable[[int], Iterable[int] | int] | Sequence[Iterable[int] | int]
 Seed = np.random.Generator | int | None
-Array = NDArray[np.float64]
 
 
 def draw_phases(width: int, *, constrained: bool = True, noise: float = 0.0, generator: Seed = None) -> Array:
