@@ -96,6 +96,11 @@ def relapse(record: xr.Dataset) -> NDArray[np.float64]:
     return np.where(np.isinf(lowest), np.nan, lowest)
 
 
+def late(record: xr.Dataset) -> NDArray[np.float64]:
+    """(run,) accuracy on held-out rows after four fifths of the updates."""
+    return at(record, "test_accuracy", 0.8 * float(record.steps.max()))
+
+
 def spared(without: xr.Dataset, decayed: xr.Dataset) -> float:
     """How many times as long it takes without decay, at least; medians over seeds."""
     return float(np.median(least_t_test(without)) / np.median(t_test(decayed)))
@@ -177,7 +182,7 @@ section.claim(
 section.claim(
     "short-batch-wait",
     "beside Fig. 1, left",
-    "A short last batch delays learning by heart and not the rule: it hides more than half of the lag.",
+    "A short last batch delays learning by heart and not the rule: t_test / t_train more than doubles without it.",
     Part("median t_train with a last batch of 48 rows / without", partial(delayed, t_train), at_least(1.5), times),
     Part("median t_test with / without", partial(delayed, t_test), between(0.7, 1.4), times),
     Part("median t_test / t_train, with / without", partial(delayed, lag), at_most(0.5), times),
@@ -209,12 +214,16 @@ section.claim(
     whose="ours",
 )
 
+RISING = (
+    "no network has understood and the median one still gains, more than 5 points over its last fifth",
+    lambda r: not np.isfinite(t_test(r)).any() and median(last(r, "test_accuracy") - late(r)) > 0.05,
+)
 section.claim(
     "reduction",
     "beside Fig. 1, left",
     "With p = 31 and one layer division is understood late, too, but not reliably: training accuracy falls again.",
-    Part("t_test / t_train, where t_test is reached", lag_of_understood, at_least(4), times, every=True),
-    Part("lowest training accuracy after t_test", relapse, at_most(0.95), percent),
+    Part("t_test / t_train, where t_test is reached", lag_of_understood, at_least(4), times, every=True, open=RISING),
+    Part("lowest training accuracy after t_test", relapse, at_most(0.95), percent, open=RISING),
     on="reduced_size",
     forecast="9 to 14; .69 once (three runs)",
     whose="ours",

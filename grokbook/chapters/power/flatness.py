@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Annotated
 
 import numpy as np
@@ -52,6 +53,14 @@ def one_sided(x: xr.DataArray, y: xr.DataArray) -> float:
     from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
     return float(spearmanr(x, y, alternative="less").pvalue) if x.std() and y.std() else float("nan")
+
+
+def at_equal_loss(record: xr.Dataset, snapshot: int) -> float:
+    """Rank correlation of sharpness in subspaces with held-out accuracy at a snapshot, the training loss held fixed."""
+    found = split_sharpness(record.sharpness.values[:, snapshot].astype(float))
+    accuracy = at(record, "test_accuracy", float(record.snapshot_step.values[0, snapshot]))
+    xy, xz, yz = (spearman(*pair) for pair in combinations((found["subspaces"], accuracy, found["loss"]), 2))
+    return (xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2))
 
 
 HALF = Part("networks that generalise, of all", lambda d: float((d.accuracy >= HIGH).mean()), between(0.3, 0.7))

@@ -172,7 +172,7 @@ section.claim(
 section.claim(
     "fig2r-symmetric",
     "Fig. 2, right",
-    "Operations that commute need less data than their close relatives that do not.",
+    "Operations that commute tend to need less data than their close relatives that do not.",
     *_cheaper("F({1}) - F({0})", "best accuracy of {0} less {1}, mean over shares"),
     on="operations",
 )
