@@ -232,7 +232,7 @@ def answers(record: xr.Dataset) -> xr.Dataset:
                 found[kind].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
         fallen = half_way(record, values, times, since=times.fitted, falls=True)
         with np.errstate(invalid="ignore"):
-            lead = ((references["_after"] - fallen) / times.done)[times.grok]
+            lead = ((references["_after"] - fallen) / times.done)[times.grok & np.isfinite(references["_after"])]
         found["lead_fall"].append(median(np.maximum(lead, -1.0)))
         found["back"].append(back(values, times))
         later = at(record, values, 2 * times.fitted)

@@ -136,7 +136,7 @@ def same_errors(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Setti
             where = test & (places[:, one] != places[:, other])
             compare(name, errors[-1], errors[-1][exchanged(task, one, other)], where)
     kind, same, chance = map(list, zip(*found, strict=True)) if found else ([], [], [])
-    return xr.Dataset({"kind": ("pair", kind), "same": ("pair", same), "chance": ("pair", chance)})
+    return xr.Dataset({"kind": ("pair", np.array(kind, str)), "same": ("pair", same), "chance": ("pair", chance)})
 
 
 @section.study
