@@ -74,17 +74,22 @@ def judged(record: xr.Dataset) -> xr.Dataset:
     return record.isel(run=np.flatnonzero(record.label.values != HOLED))
 
 
-def half_way(record: xr.Dataset, values: Array, times: Times, *, since: Array | float = 0.0) -> Array:
+def half_way(
+    record: xr.Dataset, values: Array, times: Times, *, since: Array | float = 0.0, falls: bool = False
+) -> Array:
     """(run,) when a curve has gone half of the family's way; infinity if never.
 
     The way is what it goes from a step (run,), the first one, to the last, in the median over the networks that
-    generalise. One definition for all measures and for the loss; networks that never generalise are its null.
+    generalise. One definition for all measures and for the loss; networks that never generalise are its null. With
+    ``falls`` only a way down is one.
     """
     begin = np.broadcast_to(np.asarray(since, float), len(values))
     start = at(record, values, begin)
     way = float(np.median((last(record, values) - start)[times.grok])) if times.grok.any() else np.nan
     if np.isnan(way):
         return np.full(len(values), np.nan)
+    if falls and way > 0:
+        return np.full(len(values), np.inf)
     gone = (values - start[:, None]) * np.sign(way) >= abs(way) / 2
     gone &= record.step.values >= begin[:, None]
     return np.where(gone.any(1) & (way != 0), record.step.values[gone.argmax(1)].astype(float), np.inf)
@@ -106,6 +111,18 @@ def gone(record: xr.Dataset, name: str) -> float:
     values, times = curve(record, name), Times(record)
     way = (at(record, values, times.done) - values[:, 0]) / (last(record, values) - values[:, 0])
     return float(median(way[times.grok]))
+
+
+def back(values: Array, times: Times) -> float:
+    """How far a measure turns back, as a share of its own way; median over networks that generalise."""
+    some = values[times.grok]
+    some = some[:, np.isfinite(some).all(0)]
+    if not some.size:
+        return float("nan")
+    way = some[:, -1:] - some[:, :1]
+    forth = some * np.sign(way)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(median((np.maximum.accumulate(forth, 1) - forth).max(1) / np.abs(way[:, 0])))
 
 
 def ends(record: xr.Dataset, name: str) -> float:
@@ -186,7 +203,8 @@ def answers(record: xr.Dataset) -> xr.Dataset:
     ``half`` (measure,): the step at which it is half of its way, over the steps to generalise; median over networks
     that do. ``lead`` (measure, value): by how much that is before the test loss's; median and quartiles. ``wolf``
     (measure,): share of the networks that never generalise that go as far; ``wolf_random`` of those with a random
-    table. ``lead_after`` and its like are the same for the way from where the training set is learnt on. ``later``
+    table. ``lead_after`` and its like are the same for the way from where the training set is learnt on,
+    ``lead_fall`` (measure,) the lead if only a fall counts. ``back`` (measure,): how far it turns back. ``later``
     (measure, value): rank correlation, with its interval, of the value after twice the time to learn the training set
     with the time to generalise, over networks that have not by then; ``rank`` among those of them that will, ``which``
     (measure,) how surely a threshold tells these from the others. ``knows`` (measure,): the same for networks that have
@@ -212,6 +230,11 @@ def answers(record: xr.Dataset) -> xr.Dataset:
             found[f"lead{key}"].append(np.percentile(lead, (50, 25, 75)) if known else [np.nan] * 3)
             for kind, some in ((f"wolf{key}", times.never), (f"wolf_random{key}", times.random)):
                 found[kind].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
+        fallen = half_way(record, values, times, since=times.fitted, falls=True)
+        with np.errstate(invalid="ignore"):
+            lead = ((references["_after"] - fallen) / times.done)[times.grok & np.isfinite(references["_after"])]
+        found["lead_fall"].append(median(np.maximum(lead, -1.0)))
+        found["back"].append(back(values, times))
         later = at(record, values, 2 * times.fitted)
         for key, some in (("later", waiting), ("rank", counts["waiting"])):
             found[key].append(correlation(np.where(some, later, np.nan), times.done))
@@ -310,17 +333,17 @@ def clock(study: xr.Dataset) -> float:
 
 
 def own(id: str, family: str, name: str, paper: str, said: str) -> None:
-    """A paper's own measure on its own network."""
+    """A paper's own measure on its own network; MED is meant to fall."""
+    falls = name == "MED"
 
     def parts(after: str = "", since: str = "step 0") -> tuple[Part, ...]:
+        way, lead = ("fall since t_train", "lead_fall") if falls else (f"way since {since}", f"lead{after}")
         return (
             Part(
                 "a threshold tells generalised networks from others", partial(of, key="knows", name=name), at_least(0.9)
             ),
             Part(
-                f"half of its way since {since} before the test loss's, over t_test",
-                partial(of, key=f"lead{after}", name=name),
-                at_least(0.0),
+                f"half of its {way} before the test loss's, over t_test", partial(of, key=lead, name=name), at_least(0)
             ),
             Part(
                 f"networks that never generalise and go as far since {since}",
@@ -333,8 +356,8 @@ def own(id: str, family: str, name: str, paper: str, said: str) -> None:
     section.claim(
         id,
         paper,
-        f"On {FAMILIES[family].title} {name} is half-way before the logarithm of the test loss, only where networks "
-        "generalise, and tells these from others.",
+        f"On {FAMILIES[family].title} {name} {'has fallen' if falls else 'is'} half-way before the logarithm of the "
+        f"test loss, {'moves ' if falls else ''}only where networks generalise, and tells these from others.",
         *parts(),
         on=f"{family}_answers",
         paper=said,

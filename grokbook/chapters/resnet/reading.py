@@ -61,6 +61,25 @@ def calm(record: xr.Dataset, curve: str, span: float = 50) -> Array:
     return np.stack([median(values[:, np.abs(at - t) <= min(span, t) / 2], axis=1) for t in at], -1)
 
 
+def before_fit(record: xr.Dataset, within: float = 0.02) -> tuple[Array, Array, Array]:
+    """What each run knows at its best moment before it fits, and later with as much of its training set right.
+
+    Returns:
+        (run,) each: the highest test accuracy until the training set is fitted; the median of test accuracy over all
+        later moments with the train accuracy of that one, give or take ``within``; and by how much test loss is higher
+        at the first fit, a factor. nan where there is no such moment.
+    """
+    at, found = epochs(record), []
+    for run, fit in enumerate(t_fit(record)):
+        train, test, loss = (record[name].values[run] for name in ("train_accuracy", "test_accuracy", "test_loss"))
+        best = int(np.where((at > 0) & (at <= fit), test, -1).argmax())
+        later = (at > at[best]) & (np.abs(train - train[best]) <= within)
+        fitted = loss[at >= fit][0] / loss[best] if np.isfinite(fit) else np.nan
+        found.append((test[best], np.median(test[later]) if later.any() else np.nan, fitted))
+    peaks, levels, rises = np.array(found, float).reshape(-1, 3).T
+    return peaks, levels, rises
+
+
 def broken(record: xr.Dataset) -> Array:
     """(run,) how often, of the times looked at once the training set was fitted, it is not; nan if it never was."""
     later = record.train_accuracy.where(record.step >= _by_run(record, t_fit(record)))

@@ -47,6 +47,17 @@ def test_a_measure_that_has_moved_before_the_training_set_is_learnt_is_first():
     assert answers.of(found, "lead_after", "IPR") == -1  # the way from t_train on misses it
 
 
+def test_a_measure_that_is_meant_to_fall_leads_only_by_a_fall_after_the_training_set_is_learnt():
+    fall = answers.answers(made(lambda done, draw: np.exp(-3.0 * (done - 150 <= STEPS))))
+    rise = answers.answers(made(lambda done, draw: np.broadcast_to(np.exp(3.0 * (STEPS >= 50)), (RUNS, len(STEPS)))))
+    peak = answers.answers(made(lambda done, draw: np.exp(3.0 * (STEPS >= 50) - 1.0 * (STEPS >= 500) * (done > 0))))
+    name = "IPR"  # the one that is made; a share, which is not taken by its logarithm
+    assert 0.15 < answers.of(fall, "lead_fall", name) < 0.3 and answers.of(rise, "lead_fall", name) == -1
+    assert answers.of(rise, "lead", name) > 0.8  # as early as MED, and as little worth
+    assert answers.of(rise, "back", name) == answers.of(fall, "back", name) == 0
+    assert answers.of(peak, "lead_fall", name) > 0 and answers.of(peak, "back", name) > 1
+
+
 def test_a_measure_that_follows_the_clock_leads_and_cries_wolf():
     found = answers.answers(made(lambda done, draw: np.broadcast_to(STEPS / 1000, (RUNS, len(STEPS)))))
     assert answers.of(found, "lead", "IPR") > 0.1
