@@ -80,7 +80,7 @@ def wave_plane(W_U: NDArray[np.float64], frequency: int) -> NDArray[np.float64]:
 
 
 def ring(plane: NDArray[np.float64], frequency: int) -> tuple[float, float]:
-    """By how many degrees (circular sd) points (p, 2) miss their places on a circle; their radii's spread, sd / mean."""
+    """By how many degrees (circular sd) points (p, 2) miss their places on a circle; sd / mean of their radii."""
     missed = np.arctan2(*plane.T[::-1]) - 2 * np.pi * frequency * np.arange(len(plane)) / len(plane)
     radii = np.linalg.norm(plane, axis=1)
     return float(np.degrees(circular_sd(missed))), float(radii.std() / radii.mean())
