@@ -134,7 +134,7 @@ def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
     if device == "cuda":
         free = USED_OF_GPU * torch.cuda.mem_get_info()[0] / sharing
         return max(1, int(free / max(map(bytes_of, experiment.runs))))
-    of_step = max(_samples(run) * optional(run.model, "floats_per_sample") for run in experiment.runs)
+    of_step = max(run.samples * optional(run.model, "floats_per_sample") for run in experiment.runs)
     least = max(optional(run.model, "side_by_side") for run in experiment.runs)
     return int(np.clip(FLOATS_IN_CACHE // of_step, least, LARGEST_BLOCK))
 
@@ -146,18 +146,14 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
         if (need := len(place) * bytes_of(run)) > there:
             raise ValueError(
                 f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
-                f"{_samples(run)}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
+                f"{run.samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
             )
 
 
 def bytes_of(run: Run) -> float:
     """Memory that a member takes in a step, about: within a factor of four either way."""
-    activations = _samples(run) * optional(run.model, "floats_per_sample")
+    activations = run.samples * optional(run.model, "floats_per_sample")
     return 4 * (COPIES_IN_STEP * activations + COPIES_OF_WEIGHTS * _weights(run.model))
-
-
-def _samples(run: Run) -> int:
-    return run.batch_size or run.task.train_size
 
 
 @functools.cache
