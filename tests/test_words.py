@@ -19,6 +19,8 @@ from grokbook.words import html, number, percent
         (-2.44e-9, "−2.44·10⁻⁹"),
         (-2.5, "−2.50"),
         (3.97e26, "3.97·10²⁶"),
+        (np.inf, "never"),
+        (-np.inf, "−∞"),
         (np.nan, "–"),
         (None, "–"),
     ],
@@ -29,6 +31,7 @@ def test_numbers_have_three_digits(value, text):
 
 def test_shares_are_percentages_and_what_is_unknown_a_dash():
     assert (percent(0.5051), percent(0.00396), percent(1.0)) == ("50.5 %", "0.396 %", "100 %")
+    assert (percent(9.99), percent(9.996), percent(-12.34)) == ("999 %", "1,000 %", "−1,234 %")
     assert percent(float("nan")) == percent(None) == "–"
 
 
