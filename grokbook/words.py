@@ -46,8 +46,10 @@ def times(value: float | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: 45 s, 12 min, 3.1 h."""
-    return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
+    """A duration: 0.3 s, 45 s, 12 min, 3.1 h."""
+    if value < 100:
+        return f"{value:{'.0f' if value >= 1 else '.1g'}} s"
+    return f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:,.1f} h"
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
