@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
@@ -89,18 +89,21 @@ def _parts(parts: Sequence[Part], verdict: Verdict) -> str:
         (one.part.criterion, one.ours, "holds" if one.holds else "fails" + ", undecided" * (not one.decides))
         for one in verdict.findings
     ]
-    return _table(("What must hold", "Here", "Result"), rows or [(part.criterion, "–", "–") for part in parts])
+    return table(("What must hold", "Here", "Result"), rows or [(part.criterion, "–", "–") for part in parts])
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table of texts; the first of a row names it."""
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", cell: Callable[[str], str] = words.html
+) -> str:
+    """An HTML table of texts, which ``cell`` makes HTML; the first of a row names it."""
     top = "".join(f"<th scope=col>{escape(one)}</th>" for one in head)
     body = ""
     for name, *rest in rows:
         labelled = zip(head[1:], rest, strict=True)
-        cells = "".join(f'<td data-label="{escape(label)}">{words.html(one)}</td>' for label, one in labelled)
-        body += f"<tr><th scope=row>{words.html(name)}</th>{cells}</tr>"
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        cells = "".join(f'<td data-label="{escape(label)}">{cell(one)}</td>' for label, one in labelled)
+        body += f"<tr><th scope=row>{cell(name)}</th>{cells}</tr>"
+    told = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{told}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def below(page: Page, id: str, behind: Sequence[str], source: str) -> str:
@@ -163,6 +166,6 @@ def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
         about = held[name].attrs
         cells = [about["size"], str(held[name].sizes["run"]), str(len(np.unique(held[name].seed.values)))]
         rows.append([name, *cells, words.seconds(about["wall_seconds"]), f"{about['machine']}, {about['hash'][:8]}"])
-    table = _table(("Record", "Size", "Networks", "Seeds", "Core time", "Made by"), rows)
-    box = f'<div class="verdicts cards">{table}</div>'
+    head = ("Record", "Size", "Networks", "Seeds", "Core time", "Made by")
+    box = f'<div class="verdicts cards">{table(head, rows)}</div>'
     return folded("The records this page stands on", box)

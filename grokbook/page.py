@@ -190,8 +190,11 @@ class Page(Mapping[str, xr.Dataset]):
             self._instead(f"Not to be had at these settings\n{_what(error)}")
 
     def _instead(self, told: str) -> None:
+        """What stands where a figure would be."""
         self._asked = []
-        display(plotting.picture(plotting.placeholder(told)))
+        figure, ((ax,),) = plotting.panels(height=1.5)
+        plotting.blank(ax, told, color=plotting.INK, linespacing=1.6, wrap=True)
+        display(plotting.picture(figure))
 
     def claims(self, *ids: str) -> None:
         """Show claims that no figure decides."""

@@ -298,14 +298,6 @@ def legend(ax: Axes, **options: Any) -> Any:
     return ax.legend(**{"loc": "best", "borderaxespad": 0.3, **options})
 
 
-@matplotlib.rc_context(RC)
-def placeholder(text: str) -> Figure:
-    """What stands where a figure would be that has not been trained."""
-    figure, ((ax,),) = panels(1, 1, height=1.5)
-    blank(ax, text, color=INK, linespacing=1.6, wrap=True)
-    return figure
-
-
 def blank(ax: Axes, text: str, **style: Any) -> Axes:
     """A panel that has no record yet."""
     ax.set_axis_off()

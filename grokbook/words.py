@@ -13,11 +13,11 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300, 4.00·10¹²; "never" for infinity, a dash for none."""
+    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300, 4.00·10¹²; "never" for infinity, −∞ below, a dash for none."""
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
-        return "never"
+        return "never" if value > 0 else "−∞"
     if 0 < abs(value) < 1e-3 or abs(value) >= 1e9:
         mantissa, exponent = f"{value:.2e}".split("e")
         return f"{mantissa}·10{str(int(exponent)).translate(RAISED)}".replace("-", "−")
@@ -28,11 +28,11 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share as a percentage: 50.5 %; a dash for none."""
+    """A share as a percentage: 50.5 %, 1,234 %; a dash for none."""
     if value is None or not np.isfinite(value):
         return "–"
-    digits = 4 if 0.99 < abs(value) < 1 else 3
-    return f"{100 * value:.{digits}g} %".replace("-", "−")
+    form = ",.0f" if abs(value) >= 9.995 else ".4g" if 0.99 < abs(value) < 1 else ".3g"
+    return f"{100 * value:{form}} %".replace("-", "−")
 
 
 def degrees(value: float | None) -> str:
@@ -46,8 +46,10 @@ def times(value: float | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: 45 s, 12 min, 3.1 h."""
-    return f"{value:.0f} s" if value < 100 else f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
+    """A duration: 0.3 s, 45 s, 12 min, 3.1 h."""
+    if value < 100:
+        return f"{value:{'.0f' if value >= 1 else '.1g'}} s"
+    return f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:,.1f} h"
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -115,10 +115,12 @@ def test_where_we_have_tried_a_page_its_errors_are_errors(given):
 
 
 def test_at_a_readers_settings_what_cannot_be_computed_is_told_and_the_page_goes_on(monkeypatch, capsys):
-    page = CHAPTER.page({"p": 59})
+    page, stands = CHAPTER.page({"p": 59}), []
+    monkeypatch.setattr(plotting, "picture", lambda figure: stands.append(figure.axes[0].texts[0].get_text()))
     with page.cell():
         np.min([])
     assert "not to be had at these settings: ValueError: zero-size array" in capsys.readouterr().err
+    assert stands[0].startswith("Not to be had at these settings\nValueError: zero-size array")
     monkeypatch.setitem(CHAPTER.studies, "analytic", lambda s: [][s.p])
     monkeypatch.setattr(runner, "known", lambda one: 1 / 0)
     for one, name in (("claim-1", "analytic"), ("fig1a", "learning_curves")):

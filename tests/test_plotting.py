@@ -159,11 +159,6 @@ def test_some_keeps_first_and_last():
     assert plotting.some([1, 2], 4) == [1, 2]
 
 
-def test_placeholder_says_what_is_missing():
-    figure = plotting.placeholder("Not trained here.")
-    assert figure.axes[0].texts[0].get_text() == "Not trained here."
-
-
 def test_a_mark_where_a_logarithmic_axis_has_no_place_is_left_out():
     _, ((ax,),) = plotting.panels(1, 1)
     ax.set_xscale("log")

@@ -42,6 +42,13 @@ def test_the_time_left_weighs_the_steps_of_smaller_members(tmp_path):
     assert f", {seconds:.0f} s left" in progress.line(whole, [wide, narrow], tmp_path)
 
 
+def test_a_step_costs_what_its_batch_does():
+    whole = tiny()
+    batched = dataclasses.replace(whole, runs=tuple(dataclasses.replace(run, batch_size=8) for run in whole.runs))
+    assert whole.runs[0].samples == whole.runs[0].task.train_size == 24 and batched.runs[0].samples == 8
+    assert progress.cost_of(whole) == 3 * progress.cost_of(batched)
+
+
 def test_a_shard_nobody_is_at_any_more_has_no_rate(tmp_path):
     training = beating(tmp_path, [{"step": 40, "rate": 20.0, "members": 1}, None, None])
     old = next(tmp_path.glob("*.progress"))

@@ -483,6 +483,15 @@ def test_runs_of_other_records_are_taken_over_and_only_the_others_trained(monkey
     assert seeds == [0, 1, 2, 3]
 
 
+def test_a_run_is_taken_over_without_what_its_record_had_filled_up():
+    kept = dataclasses.replace(tiny(seeds=1), snapshots=(-1,), keep=("W_in",))
+    wide = dataclasses.replace(kept.runs[0], model=TwoLayerMLP(7, 12))
+    both = runner.train(dataclasses.replace(kept, runs=(*kept.runs, wide)))
+    taken, anew = runner.train(kept), runner.train(kept, anew=True)
+    assert both.W_in.shape == (2, 1, 12, 14) and taken.attrs["taken"] == 1
+    np.testing.assert_array_equal(taken.W_in, anew.W_in)
+
+
 def test_a_stopped_training_keeps_its_stacks_whatever_other_records_hold_meanwhile(monkeypatch, tmp_path):
     lefts = []
 

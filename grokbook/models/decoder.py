@@ -17,6 +17,7 @@ Axes: M members, B samples, p symbols, d = d_model, H heads of size d / H. Vecto
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -24,6 +25,8 @@ from typing import Any, ClassVar
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import heads_of, rows_of
 from grokbook.streams import Stream
+
+LookUp = Callable[[Tensor, str, str], Tensor]  # rows for the cases of something as rows for those of a larger set
 
 # What the four positions depend on, before the first block and after it: on nothing, x, y, or both.
 BEFORE, AFTER = ("x", "", "y", ""), ("x", "x", "xy", "xy")
@@ -99,7 +102,14 @@ class Decoder:
 
     def _forward(self, params: Params, inputs: Tensor, noise: Stream | None) -> tuple[Tensor, Tensor]:
         """What stands at "=" after the last block, (M, B, d), and its hidden units (M, B, 4 d) in all but the first."""
-        look_up, drop = LookUp(inputs, self.p), noise if self.dropout else None
+        index, drop = dict(zip("xy", inputs.unbind(-1), strict=True)), noise if self.dropout else None
+
+        def look_up(rows: Tensor, known: str, wanted: str) -> Tensor:
+            """Rows (M, cases of `known`, k) as (M, cases of `wanted`, k); a single row stays one and broadcasts."""
+            if known in (wanted, ""):
+                return rows if known or wanted != "x" else rows.expand(-1, self.p, -1)
+            return rows_of(rows, index[known])
+
         W_E = params["W_E"]
         place = sinusoids(4, self.d_model, W_E.device, W_E.dtype)
         symbols, op, equals = W_E[:, : self.p], W_E[:, self.p : self.p + 1], W_E[:, self.p + 1 :]
@@ -184,20 +194,6 @@ class Decoder:
         weights = (asked @ rows.mT).softmax(-1)  # (M, B, H, 4)
         found = (weights @ rows).transpose(1, 2) @ by_head["W_V"]  # (M, H, B, d/H)
         return _fed(seen[EQUALS], found.transpose(1, 2).flatten(2), W)
-
-
-class LookUp:
-    """From rows for the cases that something depends on to rows for what a larger set of things can be."""
-
-    def __init__(self, inputs: Tensor, p: int) -> None:
-        self.index = dict(zip("xy", inputs.unbind(-1), strict=True))
-        self.p = p
-
-    def __call__(self, rows: Tensor, known: str, wanted: str) -> Tensor:
-        """Rows (M, cases of `known`, k) as (M, cases of `wanted`, k); a single row stays one and broadcasts."""
-        if known in (wanted, ""):
-            return rows if known or wanted != "x" else rows.expand(-1, self.p, -1)
-        return rows_of(rows, self.index[known])
 
 
 def _join(one: str, other: str) -> str:

@@ -8,6 +8,7 @@ full width, products of weights with each other replace products of every token 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -83,7 +84,11 @@ class PairEncoder:
     def __call__(self, params: Params, inputs: Tensor, noise: Stream | None = None) -> Tensor:
         """Outputs (M, B, p) for pairs ``inputs`` (M, B, 2); ``noise`` switches dropout on."""
         M, B = inputs.shape[:2]
-        drop = _Dropout(self.dropout, noise if self.dropout else None)
+
+        def drop(x: Tensor) -> Tensor:  # each number with a probability; the others are scaled up
+            if noise is None or not self.dropout:
+                return x
+            return x * noise.kept(x.shape[1:], self.dropout).to(x).div_(1 - self.dropout)
 
         def rows(table: Tensor) -> Tensor:  # a row a symbol becomes a row a token, both tokens of a sample neighbours
             return rows_of(table, inputs.flatten(1))  # (M, 2B, d)
@@ -114,7 +119,7 @@ def _projected(x: Tensor, of: Params) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, _linear(key, W_O @ W_V, (W_O @ b_V)[..., 0])
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, drop: _Dropout) -> Tensor:
+def _attend(query: Tensor, key: Tensor, value: Tensor, drop: Callable[[Tensor], Tensor]) -> Tensor:
     """Attention with one head between the two tokens of every sample, all (M, 2B, d)."""
     query, key, value = (part.unflatten(1, (-1, 2)) for part in (query, key, value))
     weights = torch.softmax(query @ key.mT * key.shape[-1] ** -0.5, -1)  # (M, B, 2, 2)
@@ -132,17 +137,3 @@ def _norm(x: Tensor) -> Tensor:
 
 def _with_norm(W: Tensor, b: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
     return W * gain[:, None], b + (W @ shift[..., None])[..., 0]
-
-
-@dataclass(frozen=True)
-class _Dropout:
-    """Each number is dropped with a probability, and the others scaled up."""
-
-    probability: float
-    noise: Stream | None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if self.noise is None:
-            return x
-        kept = self.noise.kept(x.shape[1:], self.probability)
-        return x * kept.to(x).div_(1 - self.probability)

@@ -180,7 +180,7 @@ class PairTransformer:
             streams.append(torch.baddbmm(place.spread(place.rows), gathered, W["W_O"]))
         hidden = [torch.relu_(torch.baddbmm(W["b_in"][:, None], x, W["W_in"])) for x in streams]
         after = [x + torch.baddbmm(W["b_out"][:, None], h, W["W_out"]) for x, h in zip(streams, hidden, strict=True)]
-        return [Place(after[0], first.spread), Place(after[1], _as_it_is), Place(after[2], _as_it_is)]
+        return [Place(after[0], first.spread), *(Place(rows, lambda rows: rows) for rows in after[1:])]
 
     def _shown(self, seen: Sequence[Place], W: Params) -> list[Place]:
         """What positions show to attention: keys and values beside each other, (M, R, 2 d)."""
@@ -278,7 +278,3 @@ def _matched(random: Tensor, like: Tensor) -> Tensor:
     """Rows of `random` shifted and scaled to the mean and the norm of those of `like`, both (tokens, d)."""
     centred, wanted = (rows - rows.mean(1, keepdim=True) for rows in (random, like))
     return like.mean(1, keepdim=True) + centred * (wanted.norm(dim=1) / centred.norm(dim=1))[:, None]
-
-
-def _as_it_is(rows: Tensor) -> Tensor:
-    return rows

@@ -165,7 +165,17 @@ class ResNet18:
             training: normalise by the batch, and let the running means and variances in ``params`` follow it, in
                 place; otherwise normalise by those.
         """
-        fold = _Folded(params, training)
+
+        def fold(x: Tensor, conv: str, norm: str, stride: int = 1) -> Tensor:
+            """(B, M in, height, width) -> (B, M out, height / stride, width / stride): convolved and normalised."""
+            W = params[f"{conv}.weight"]  # (M, out, in, side, side)
+            side = W.shape[-1]
+            weight = W.flatten(0, 1).contiguous(memory_format=torch.channels_last)
+            x = torch.nn.functional.conv2d(x, weight, stride=stride, padding=side // 2, groups=len(W))
+            gain, shift = (params[f"{norm}.{part}"].reshape(-1) for part in ("weight", "bias"))
+            mean, var = (params[f"{norm}.{part}"].view(-1) for part in ("running_mean", "running_var"))
+            return torch.nn.functional.batch_norm(x, mean, var, gain, shift, training, MOMENTUM, EPSILON)
+
         M, B = inputs.shape[:2]
         x = inputs.transpose(0, 1).reshape(B, -1, *inputs.shape[3:])  # (B, M channels, height, width)
         x = fold(x.contiguous(memory_format=torch.channels_last), "conv1", "bn1", 2).relu_()
@@ -181,21 +191,3 @@ class ResNet18:
         x = x.reshape(B, M, -1, x.shape[2] * x.shape[3]).transpose(0, 1)  # (M, B, features, places)
         x = x.mean(-1) if self.head == "pool" else x.flatten(2)
         return torch.baddbmm(params["fc.bias"][:, None], x, params["fc.weight"].mT)
-
-
-@dataclass
-class _Folded:
-    """Convolutions and normalisations of M members whose channels are those of one tensor."""
-
-    params: Params
-    training: bool
-
-    def __call__(self, x: Tensor, conv: str, norm: str, stride: int = 1) -> Tensor:
-        """(B, M in, height, width) -> (B, M out, height / stride, width / stride)."""
-        W = self.params[f"{conv}.weight"]  # (M, out, in, side, side)
-        side = W.shape[-1]
-        weight = W.flatten(0, 1).contiguous(memory_format=torch.channels_last)
-        x = torch.nn.functional.conv2d(x, weight, stride=stride, padding=side // 2, groups=len(W))
-        gain, shift = (self.params[f"{norm}.{part}"].reshape(-1) for part in ("weight", "bias"))
-        mean, var = (self.params[f"{norm}.{part}"].view(-1) for part in ("running_mean", "running_var"))
-        return torch.nn.functional.batch_norm(x, mean, var, gain, shift, self.training, MOMENTUM, EPSILON)

@@ -167,8 +167,8 @@ def _attend_tokens(
     head = heads_of(d, heads, second.device, second.dtype)
     query, key, value = second @ W_Q * (d // heads) ** -0.5, second @ W_K, second @ W_V
     itself = (query * key) @ head.T  # (M, p, H)
-    # (M, H, n, d/H) @ (M, H, d/H, m)
-    scores = _by_head(first @ W_K, heads).transpose(1, 2) @ _by_head(query, heads).permute(0, 2, 3, 1)
+    asked, shown = (x.unflatten(-1, (heads, -1)) for x in (query, first @ W_K))
+    scores = shown.transpose(1, 2) @ asked.permute(0, 2, 3, 1)  # (M, H, n, d/H) @ (M, H, d/H, m)
     if attention == "softmax":
         scores = scores - itself.mT[:, :, None]
     of_samples = (n * p + m)[:, None].expand(-1, heads, -1)
@@ -203,11 +203,6 @@ def _attend_samples(
         return value + (weight @ head) * (first_value - value)
     itself, other = (query * key) @ head.T, (query * first_key) @ head.T
     return (itself @ head) * value + (other @ head) * first_value
-
-
-def _by_head(x: Tensor, heads: int) -> Tensor:
-    """(..., d) seen as (..., H, d/H)."""
-    return x.unflatten(-1, (heads, -1))
 
 
 @cache

@@ -124,7 +124,7 @@ class Batches:
 
     def _draw(self, ahead: int) -> None:
         """The next ``ahead`` batches of everyone."""
-        widest, steps = self.runs[0].batch_size or 0, np.arange(self.begin, self.begin + ahead)
+        widest, steps = self.runs[0].samples, np.arange(self.begin, self.begin + ahead)
         rows = np.zeros((ahead, len(self.runs), widest), np.int64)
         weights = np.zeros(rows.shape)
         for member, (run, widths) in enumerate(zip(self.runs, self.widths, strict=True)):
@@ -143,9 +143,8 @@ class Batches:
 
 def _widths(run: Run) -> NDArray[np.int64]:
     """How many samples each batch of an epoch has."""
-    size = run.batch_size or run.task.train_size
-    full, rest = divmod(run.task.train_size, size)
-    return np.array([size] * full + [rest] * (rest > 0 and run.last_batch == "short"))
+    full, rest = divmod(run.task.train_size, run.samples)
+    return np.array([run.samples] * full + [rest] * (rest > 0 and run.last_batch == "short"))
 
 
 def epoch_order(run: Run, epoch: int) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from grokbook.lazy import torch
 from grokbook.train import products, records, say
 from grokbook.train.contract import optional
 from grokbook.train.experiment import CURVES, Experiment, Watch
-from grokbook.train.monitor import kept, known, of_chapter, summarised
+from grokbook.train.monitor import arrays_of, kept, known, of_chapter
 from grokbook.train.state import State, wants_graph
 
 CHECKPOINT_SECONDS = 50.0
@@ -240,7 +240,9 @@ def train(
             training.state.update()
 
     record = _record(training, training.seconds + time.time() - started, started)
-    return summarised(experiment.summary, record) if experiment.summary else record
+    if experiment.summary:  # in place of the snapshots that it is of
+        record = record.drop_vars(arrays_of(record)).assign(known(experiment.summary)(record))
+    return record
 
 
 def _record(training: Training, seconds: float, started: float) -> xr.Dataset:

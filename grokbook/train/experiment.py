@@ -81,6 +81,11 @@ class Run:
         if (p := getattr(self.task, "p", None)) != (own := getattr(self.model, "p", p)) and p is not None:
             raise ValueError(f"the model is made for p = {own}, and the task has p = {p}")
 
+    @property
+    def samples(self) -> int:
+        """How many a step takes, but for an epoch's short last batch."""
+        return self.batch_size or self.task.train_size
+
 
 @dataclass(frozen=True)
 class Schedule:

@@ -63,10 +63,7 @@ def host(values: Params) -> Numbers:
 
 
 def _norms(prefix: str, values: Params) -> Numbers:
-    found = {}
-    for name, value in values.items():
-        found[f"{prefix}_{name}"] = value.reshape(len(value), -1).double().square().sum(1).sqrt()
-    return host(found)
+    return host({f"{prefix}_{n}": v.reshape(len(v), -1).double().square().sum(1).sqrt() for n, v in values.items()})
 
 
 def _weight_norms(now: Measured) -> Numbers:
@@ -123,11 +120,6 @@ def numbers(names: Iterable[str], now: Measured) -> Numbers:
 def arrays_of(record: xr.Dataset) -> list[str]:
     """What of a record was kept in snapshots."""
     return [str(name) for name, values in record.data_vars.items() if "snapshot" in values.dims and values.ndim > 2]
-
-
-def summarised(name: str, record: xr.Dataset) -> xr.Dataset:
-    """A record with what a summary makes of its snapshots in their place; raises what ``known`` does."""
-    return record.drop_vars(arrays_of(record)).assign(known(name)(record))
 
 
 def kept(name: str, now: Measured) -> NDArray[Any]:

@@ -55,7 +55,7 @@ def flops(run: Run) -> int:
 def stated(run: Run) -> int | None:
     """The same as the model states it, None where it does not."""
     of_sample = optional(run.model, "flops_per_sample")
-    return of_sample and of_sample * (run.batch_size or run.task.train_size)
+    return of_sample and of_sample * run.samples
 
 
 def shape(run: Run) -> str:

@@ -25,7 +25,7 @@ def part_of(shard: Experiment, folder: Path) -> Path:
 
 
 def cost_of(shard: Experiment) -> float:
-    return float(sum(run.steps * run.task.train_size * optional(run.model, "floats_per_sample") for run in shard.runs))
+    return float(sum(run.steps * run.samples * optional(run.model, "floats_per_sample") for run in shard.runs))
 
 
 @contextlib.contextmanager

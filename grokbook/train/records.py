@@ -40,18 +40,18 @@ SNAPSHOT_BITS = 11  # of mantissa, three decimal digits: they halve a file, and 
 PLACE = ("device", "machine", "torch", "products")  # what decides rounding; the last is the library of products
 FULL_DISK_SECONDS = 10.0  # between two tries to write to a full disk
 
-UNITS = {
+UNITS = {  # of names that hold these; the last of several is meant, as for ``reached_rqi``
     "loss": ("1", "mean loss over samples"),
     "accuracy": ("1", "share of pairs answered correctly"),
     "weight_norm": ("1", "Frobenius norm of a weight matrix"),
     "gradient_norm": ("1", "Frobenius norm of the training loss's gradient"),
     "ipr": ("1", "inverse participation ratio, mean over hidden units"),
     "stopped_at": ("optimizer steps", "step at which the run ended"),
-    "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
     "effective_dimension": ("1", "exponential of the entropy of the embeddings' variance shares"),
     "rqi": ("1", "representation quality index, the share of parallelograms that close"),
     "diverged_at": ("optimizer steps", "first evaluation at which the loss was not finite; missing if never"),
     "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
+    "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
 }
 
 
@@ -338,8 +338,16 @@ def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Datase
             for i, at in rows.items():
                 row = record.isel(run=[at])
                 own = np.isin(row.step, experiment.schedule.steps(experiment.runs[i].steps))
-                found[i] = row.isel(step=np.flatnonzero(own & (row.step <= row.stopped_at[0])))
+                found[i] = _unpadded(row.isel(step=np.flatnonzero(own & (row.step <= row.stopped_at[0]))))
     return found
+
+
+def _unpadded(row: xr.Dataset) -> xr.Dataset:
+    """A run without what ``merge`` fills up: nan at the end of a dimension, in everything that is along it."""
+    for dim in set(row.sizes) - {"run", "step", "snapshot"}:
+        along = [one.notnull().any({*one.dims} - {dim}) for one in row.data_vars.values() if dim in one.dims]
+        row = row.isel({dim: slice(np.flatnonzero(np.any(along, 0)).max(initial=-1) + 1 or None)})
+    return row
 
 
 def find(experiment: Experiment, path: Path) -> xr.Dataset:

@@ -134,7 +134,7 @@ def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
     if device == "cuda":
         free = USED_OF_GPU * torch.cuda.mem_get_info()[0] / sharing
         return max(1, int(free / max(map(bytes_of, experiment.runs))))
-    of_step = max(_samples(run) * optional(run.model, "floats_per_sample") for run in experiment.runs)
+    of_step = max(run.samples * optional(run.model, "floats_per_sample") for run in experiment.runs)
     least = max(optional(run.model, "side_by_side") for run in experiment.runs)
     return int(np.clip(FLOATS_IN_CACHE // of_step, least, LARGEST_BLOCK))
 
@@ -146,18 +146,14 @@ def check_memory(experiment: Experiment, block: int, there: int) -> None:
         if (need := len(place) * bytes_of(run)) > there:
             raise ValueError(
                 f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
-                f"{_samples(run)}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
+                f"{run.samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
             )
 
 
 def bytes_of(run: Run) -> float:
     """Memory that a member takes in a step, about: within a factor of four either way."""
-    activations = _samples(run) * optional(run.model, "floats_per_sample")
+    activations = run.samples * optional(run.model, "floats_per_sample")
     return 4 * (COPIES_IN_STEP * activations + COPIES_OF_WEIGHTS * _weights(run.model))
-
-
-def _samples(run: Run) -> int:
-    return run.batch_size or run.task.train_size
 
 
 @functools.cache
@@ -279,8 +275,8 @@ def _stacks(
                 device, chosen, here = plan(wanted, device, workers)
         except ValueError as error:
             raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
-        places = list(wanted.shards(block or chosen))
-        _say_what_is_left(wanted, places, folder)
+        places = list(wanted.shards(size := block or chosen))
+        _say_what_is_left(wanted, places, folder, size)
         if executor is None:
             small = workers is None and device == "cpu" and cost_of(wanted) < WORTH_A_PROCESS
             if alone_here := device == "cpu" and _of_no_file(wanted):
@@ -322,19 +318,18 @@ def _train(
     return places
 
 
-def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folder: Path) -> None:
+def _say_what_is_left(experiment: Experiment, places: Iterable[list[int]], folder: Path, size: int) -> None:
     """A stack is known by all its members: what was begun in stacks of another size is gone on with in that size."""
-
-    def names(places: Iterable[list[int]]) -> set[str]:
-        return {part_of(experiment.select(place), folder).stem for place in places}
-
-    others = {path.stem for kind in ("nc", "checkpoint") for path in folder.glob(f"part-*.{kind}")} - names(places)
-    sizes = range(len(experiment.runs), 0, -1) if others else ()
-    if size := next((one for one in sizes if others & names(experiment.shards(one))), None):
+    own = {part_of(experiment.select(place), folder).stem for place in places}
+    others = {path.stem for kind in ("nc", "checkpoint") for path in folder.glob(f"part-*.{kind}")} - own
+    before = {path.suffix[1:] for path in folder.glob("block.*")} - {str(size)}  # sizes that were tried
+    if others:
         say(
-            f"{experiment.name}: {folder} holds stacks of another size, as another device takes; --block {size} goes "
-            "on with them, this training begins anew"
+            f"{experiment.name}: {folder} holds stacks of another size, as another device takes; "
+            f"--block {' or '.join(sorted(before, key=int)) or 'N'} goes on with them, this training begins anew"
         )
+    with contextlib.suppress(OSError):  # on a full disk
+        (folder / f"block.{size}").touch()
 
 
 def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, device: str) -> list[str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-import html
 import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from grokbook import fold, words
 from grokbook.fold import Html
 from grokbook.page import glue
 from grokbook.train import planning, records, runner
@@ -148,11 +148,11 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Html:
             [
                 name.replace("/", "/<wbr>").replace("_", "_<wbr>"),
                 f"{len(experiment.runs):,}",
-                _short(experiment.member_steps),
+                f"{experiment.member_steps:,}",
                 f"{work / 1e15:,.0f}" if work > 1e16 else f"{work / 1e15:.2g}",
-                _hours(work / core.rate),
-                _hours(spent) if spent else "–",
-                *map(_hours, planned),
+                _time(work / core.rate),
+                _time(spent) if spent else "–",
+                *map(_time, planned),
             ]
         )
     head = ("Experiment", "Nets", "Steps", "PFLOP", "1 core", "Measured", *map(_gpus, workers))
@@ -167,42 +167,20 @@ def machines(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Htm
     for name, (count, seconds) in queues.items():
         whole = makespan(seconds, count)
         busy = sum(seconds) / (whole * count)
-        rows.append([name, f"{len(seconds):,}", _hours(max(seconds)), _hours(whole), f"{busy:.0%}"])
+        rows.append([name, f"{len(seconds):,}", _time(max(seconds)), _time(whole), f"{busy:.0%}"])
     head = ("Machine", "Shards", "Longest shard", "The whole book", "Busy")
     return plain_table(head, rows, "All experiments of the book in one queue of shards")
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Html:
-    """A table in a scrolling box; cells are HTML already, one a column, and the first names its row."""
-    columns = "".join(f'<th scope="col">{name}</th>' for name in head)
-    labels = [html.escape(re.sub("<.*?>", "", name), quote=True) for name in head[1:]]
-    body = "".join(
-        f'<tr><th scope="row">{first}</th>'
-        + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in zip(labels, rest, strict=True))
-        + "</tr>"
-        for first, *rest in rows
-    )
-    told = html.escape(caption, quote=True)
-    return Html(
-        f'<div class="verdicts cards" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
-        f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    """A table in a scrolling box; cells are HTML already, and the first names its row."""
+    told, table = escape(caption), fold.table(head, rows, caption, cell=str)
+    return Html(f'<div class="verdicts cards" role="region" tabindex="0" aria-label="{told}">{table}</div>')
 
 
 def _gpus(count: int) -> str:
     return f"{count:,} GPU{'s' if count > 1 else ''}"
 
 
-def _short(count: int) -> str:
-    """A number of steps to two digits, as 25 k or 3.1 M."""
-    for size, unit in ((1e6, "M"), (1e3, "k")):
-        if count >= size:
-            return f"{count / size:.{0 if count >= 10 * size else 1}f}&nbsp;{unit}"
-    return str(count)
-
-
-def _hours(seconds: float) -> str:
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:,.{0 if seconds > 10 * size else 1}f}&nbsp;{unit}"
-    return f"{seconds:.2g}&nbsp;s"
+def _time(seconds: float) -> str:
+    return words.seconds(seconds).replace(" ", "&nbsp;")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -12,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import pandas as pd  # type: ignore[import-untyped]
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from grokbook import plotting, register, session
+from grokbook import page, plotting, register, session
 from grokbook.claims import OUTCOMES
 from grokbook.fold import Html, badge
 from grokbook.train import records
@@ -95,8 +94,6 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
 
     There every verdict is a badge that leads to its claim, ``<chapter>-<claim>``, too, which says no more than that.
     """
-    from grokbook.page import glue
-
     claims = [claim for card in found for claim in card.claims]
     decided = [claim for claim in claims if claim["outcome"] not in ("undecided", "not tested")]
     counted: dict[str, float] = {
@@ -117,27 +114,25 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
         "records": sum(len(card.records) for card in found),
     }
-    for card in (*found, None):
-        for whose in ("paper", "ours"):
-            own = [one for each in found if card in (each, None) for one in each.of(whose)]
-            before = f"{card.chapter}_{whose}" if card else whose
-            counted[f"{before}_claims"] = len(own)
-            for outcome in OUTCOMES:
-                held = [one for one in own if one["outcome"] == outcome]
-                counted[f"{before}_{outcome}".replace(" ", "_")] = len(held)
-                counted[f"{before}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
-            counted[f"{before}_today"] = sum(one["today"] == "reproduced" for one in own)
+    for whose in ("paper", "ours"):
+        own = [one for card in found for one in card.of(whose)]
+        counted[f"{whose}_claims"] = len(own)
+        for outcome in OUTCOMES:
+            held = [one for one in own if one["outcome"] == outcome]
+            counted[f"{whose}_{outcome}".replace(" ", "_")] = len(held)
+            counted[f"{whose}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
+        counted[f"{whose}_today"] = sum(one["today"] == "reproduced" for one in own)
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
     told |= {name: number(value) for name, value in counted.items()}
     bare = [f"{card.chapter}/{one['name']}" for card in found for one in card.records if one["size"] == "missing"]
     told["missing"] = ", ".join(bare) or "none"
     for name, text in told.items():
-        glue(name, text)
+        page.glue(name, text)
     for card in found:
         for one in card.claims:
             place = f"{card.chapter}.html#claim-{one['id']}"
             verdict = badge(one["outcome"], whose=one["whose"])
-            glue(f"{card.chapter}-{one['id']}", Html(f'<a href="{place}">{verdict}</a>'))
+            page.glue(f"{card.chapter}-{one['id']}", Html(f'<a href="{place}">{verdict}</a>'))
     return told
 
 
@@ -185,13 +180,10 @@ def save(found: Sequence[Card]) -> Html:
     ]
     for row in rows:
         row["records"] = " ".join(row.get("records", ()))
-    lines = io.StringIO()
-    table = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
     if session.current().figures:
+        table = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
         plotting.save(bars(found), "scorecard", "verdicts")
-        records.write_whole(place / "scorecard.csv", lines.getvalue().encode())
+        records.write_whole(place / "scorecard.csv", table.encode())
         records.write_whole(place / "scorecard.json", (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
     links = [f'<a href="../scorecard/scorecard.{kind}" download>{kind.upper()}</a>' for kind in ("csv", "json")]
     return Html(f"<p>All of it as {' or '.join(links)}.</p>")

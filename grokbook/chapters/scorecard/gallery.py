@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-import struct
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grokbook import words
+from grokbook import plotting, words
+from grokbook.chapters.scorecard.cards import Card, notebook
 from grokbook.fold import Html, files, stored
 from grokbook.train.records import ROOT
-
-if TYPE_CHECKING:
-    from grokbook.chapters.scorecard.cards import Card
 
 NUMBER = re.compile(  # a figure of the paper's, not one of another cell that a caption refers to
     r"(?:paper's|its|(earlier) version's) "
@@ -39,12 +36,10 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         caption = plain(about.get("figure", {}).get("caption", ""), card)
         number, said = NUMBER.search(caption), BRACKETS.sub("", caption)
         for call in ast.walk(ast.parse(code)):
-            if (
-                isinstance(call, ast.Call)
-                and ast.unparse(call.func) == "page.show"
-                and isinstance(call.args[1], ast.Constant)
-            ):
-                id = str(call.args[1].value)
+            if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "page.show"):
+                continue
+            ids = [*call.args[1:2], *(given.value for given in call.keywords if given.arg == "id")]
+            for id in (str(one.value) for one in ids if isinstance(one, ast.Constant)):
                 found.append(
                     {
                         "id": id,
@@ -75,13 +70,9 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
     place = f"{name}.html#{one['place']}"
     said = card.figures.get(id)
     head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {words.html(one["caption"])}'
-    if said is None or not (picture := folder / f"{id}.png").exists():
+    if said is None or not (folder / f"{id}.png").exists():
         return ""
-    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
-    image = (
-        f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}" loading="lazy" '
-        f'width="{width}" height="{height}"></a>'
-    )
+    image = f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}"></a>'
     lines = [f"As it is drawn: {files(name, id)}"]
     for record in (record for record in card.records if record["name"] in said["records"]):
         link = stored(name, record["name"], "full") or stored(name, record["name"], "reduced")
@@ -103,12 +94,9 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
 
 def thumbnail(card: Card) -> Html:
     """The first figure of a chapter that there is."""
-    from grokbook import plotting
-    from grokbook.chapters.scorecard.cards import notebook
-
     for one in shown(card, notebook(card.chapter)):
         if (plotting.folder(card.chapter) / f"{one['id']}.png").exists():
-            image = f'<img src="../{card.chapter}/{one["id"]}.png" alt="{escape(one["alt"])}" loading="lazy">'
+            image = f'<img src="../{card.chapter}/{one["id"]}.png" alt="{escape(one["alt"])}">'
             return Html(f'<a href="{card.chapter}.html">{image}</a>')
     return Html("")
 
@@ -138,9 +126,6 @@ def _panel(label: str) -> str:
 
 def gallery(card: Card) -> Html:
     """The figures of one chapter by number, then those that its paper does not have."""
-    from grokbook import plotting
-    from grokbook.chapters.scorecard.cards import notebook
-
     folder = plotting.folder(card.chapter)
     found = shown(card, notebook(card.chapter))
     found.sort(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from grokbook import words
+from grokbook.chapters.scorecard.cards import Card
 from grokbook.claims import OUTCOMES, SIZES
 from grokbook.fold import Html, badge, word
-
-if TYPE_CHECKING:
-    from grokbook.chapters.scorecard.cards import Card
 
 ORDER = ("not reproduced", "partly", "undecided", "not tested", "reproduced")  # what fails comes first
 GROUPS = (*SIZES, "undecided", "not tested")

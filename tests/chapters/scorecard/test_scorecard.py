@@ -30,6 +30,7 @@ ONE = Card(
         {"name": "y", "size": "smaller", "networks": ["v", "w"], "core_seconds": 0, "seeds": 0},
         {"name": "z", "size": "missing", "networks": [], "core_seconds": 0, "seeds": 0},
     ],
+    facts={"delay": "1.2"},
 )
 TWO = Card(
     "two",
@@ -46,7 +47,7 @@ def test_cards_come_from_the_chapters_that_judge_claims_in_the_order_of_the_book
     with pytest.raises(FileNotFoundError, match="make figures"):
         cards.cards(tmp_path)
     for card in (ONE, TWO):
-        said = {"claims": card.claims, "records": card.records}
+        said = {"claims": card.claims, "records": card.records, "facts": card.facts}
         records.write_whole(plotting.folder(card.chapter) / "claims.json", json.dumps(said).encode())
         notebook = {"cells": [{"source": [f"# {card.title}\n", "text"]}]}
         (tmp_path / "book" / f"{card.chapter}.ipynb").write_text(json.dumps(notebook))
@@ -59,7 +60,7 @@ def test_counts_are_by_paper_and_outcome_and_every_network_counts_once(monkeypat
     facts = cards.facts([ONE, TWO])
     assert glued.keys() > facts.keys() and glued["one-a"].markup.startswith('<a href="one.html#claim-a">')
     assert (facts["paper_claims"], facts["ours_claims"], facts["networks"], facts["core_hours"]) == ("4", "1", "3", "1")
-    assert (facts["one_paper_reproduced"], facts["two_paper_reproduced"], facts["paper_reproduced"]) == ("1", "0", "1")
+    assert (facts["one_delay"], facts["paper_reproduced"], facts["paper_reproduced_full"]) == ("1.2", "1", "1")
     assert (facts["missing"], facts["records"], facts["smaller"], facts["fewer"]) == ("one/z", "4", "0", "1"), (
         "what is decided"
     )
@@ -103,18 +104,19 @@ def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tm
         records.write_whole(tmp_path / "one" / file, b"\x89PNG\r\n\x1a\n" + bytes(8) + bytes([0, 0, 0, 4] * 2))
     told = {id: {"records": ["x"], "claims": []} for id in ("late", "fig10", "fig2")}
     cells = [
-        {"source": f'%matplotlib inline\npage.show(frames(a, description="x"), "{id}")', "metadata": about}
-        for id, about in (
-            ("late", {}),
+        {"source": f'%matplotlib inline\npage.show(frames(a, description="x"), {given}"{id}")', "metadata": about}
+        for given, id, about in (
+            ("", "late", {}),
             (
+                "id=",
                 "fig10",
                 {"mystnb": {"figure": {"caption": "{glue:text}`n` (the paper's Fig. 10). More.", "name": "f"}}},
             ),
-            ("fig2", {"mystnb": {"figure": {"caption": "Two (the paper's Fig. 2).", "name": "g"}}}),
-            ("fig3", {"mystnb": {"figure": {"caption": "Three (the paper's Fig. 3).", "name": "h"}}}),
+            ("", "fig2", {"mystnb": {"figure": {"caption": "Two (the paper's Fig. 2).", "name": "g"}}}),
+            ("", "fig3", {"mystnb": {"figure": {"caption": "Three (the paper's Fig. 3).", "name": "h"}}}),
         )
     ]
-    monkeypatch.setattr(cards, "notebook", lambda chapter: cells)
+    monkeypatch.setattr(gallery, "notebook", lambda chapter: cells)
     markup = gallery.gallery(Card("one", "One", ONE.claims, ONE.records, told, {"n": "seven"})).markup
     assert re.findall('<b><a href="(.*?)">', markup) == ["one.html#g", "one.html#f", "one.html#made-late"]
     assert "seven.<" in markup and "60 min of a core" in markup and "2 networks, 2 seeds" in markup

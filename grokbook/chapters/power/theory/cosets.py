@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
 from grokbook.chapters.power.theory.operations import inverses
+from grokbook.measures.common import Array
 from grokbook.measures.groups import ELEMENTS, parity
 from grokbook.tasks import group_table
 
-Array = NDArray[np.float64]
 SUBGROUPS = {  # by what generates them: where the five points go
     "paper": ([3, 4, 2, 0, 1], [0, 2, 1, 4, 3]),  # <(0,3)(1,4), (1,2)(3,4)>, dihedral, of ten elements
     "point": ([1, 2, 0, 3, 4], [1, 0, 3, 2, 4]),  # the twelve even ones that leave a point in place

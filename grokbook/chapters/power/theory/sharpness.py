@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from grokbook.lazy import torch
-
-Array = NDArray[np.float64]
+from grokbook.measures.common import Array
 
 
 def sharpness(
