@@ -9,7 +9,6 @@ from inspect import Parameter, Signature
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.across import CHAPTER, Settings
@@ -21,12 +20,12 @@ from grokbook.chapters.gu.theory import covered_fraction
 from grokbook.chapters.liu.theory import grokking_rate
 from grokbook.claims import Part, at_least, at_most
 from grokbook.curves import at, first, last, median, ranks, spearman
+from grokbook.measures.common import Array
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Run
 from grokbook.words import percent
 
 section = Section("answers")
-Array = NDArray[np.float64]
 
 LEVEL = 0.9  # share of answers that are right from which on a set counts as learnt
 DRAWS = 200  # of the bootstrap

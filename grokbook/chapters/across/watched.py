@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapters.across.zoo import Family, family_of
 from grokbook.lazy import torch
+from grokbook.measures.common import Array
 from grokbook.train.monitor import MEASURES, Measured, Numbers, host
 
-Array = NDArray[np.float64]
 EPSILON = 1e-3  # half the side of the box of sharpness, over |w| + 1: Keskar et al. (2016)
 COUPLES = 4_000  # parallelograms looked at, of at most some hundred thousand
 ROWS, CORNERS, RADIUS = 256, 8, 0.05  # of local complexity; the radius over the size of a symbol's vector

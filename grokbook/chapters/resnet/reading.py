@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from grokbook.chapters.resnet.tasks import steps_per_epoch
 from grokbook.curves import first, median
-
-Array = NDArray[np.float64]
+from grokbook.measures.common import Array
 
 FIT, LEARNT = 0.99, 0.9  # train accuracy of "fitted", test accuracy of "understood"
 
