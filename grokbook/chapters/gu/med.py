@@ -39,7 +39,7 @@ def primes(s: Settings, *, moduli: Moduli = (47, 211), steps: Lengths = (30_000,
     return Experiment("gu/primes", every(s.seeds, conditions), WindowedSchedule(log=60, every=10), TRACKED)
 
 
-@section.experiment(smaller=[{"seeds": 1}, {"seeds": 1, "steps": 2_000}], quick={"largest": 53, "steps": 40})
+@section.experiment(smaller=[{"seeds": 1}], quick={"largest": 53, "steps": 40})
 def largest_prime(s: Settings, *, largest: Annotated[int, whole(3)] = 379, steps: Steps = 4_000) -> Experiment:
     """Fig. 5: the largest prime, which costs more than all others."""
     return dataclasses.replace(primes(s, moduli=(largest,), steps=(steps,)), name="gu/largest_prime")
