@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.training import ADAM, ADAMW, GRID, adamw, run
+from grokbook.chapters.power.training import ADAM, ADAMW, GRID, adamw, even, run
 from grokbook.claims import REACHED, Part, at_least, at_most, below, between
 from grokbook.curves import at, best, first, last, least_t_test, median, own_steps, peak, t_test, t_train
 from grokbook.settings import Steps
@@ -47,10 +46,8 @@ def with_decay(s: Settings, *, updates: Steps = 10_000) -> Experiment:
 
 @section.experiment(quick={"updates": 100})
 def even_decay(s: Settings, *, updates: Steps = 10_000) -> Experiment:
-    """``with_decay``, where an epoch leaves out the 48 rows that its last, short batch would have."""
-    whole = with_decay(s, updates=updates)
-    runs = tuple(dataclasses.replace(one, last_batch=None, label="no short batch") for one in whole.runs)
-    return dataclasses.replace(whole, name="power/even_decay", runs=runs)
+    """``with_decay`` without the short batch of 48 rows that ends its epochs."""
+    return even(with_decay(s, updates=updates), "even_decay", label="no short batch")
 
 
 @section.experiment(quick={"updates": 100})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 
@@ -14,7 +13,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
 from grokbook.chapters.power.theory.blanks import puzzle
 from grokbook.chapters.power.theory.times import fit_times
-from grokbook.chapters.power.training import ADAMW, AT_99, GRID, adamw, run
+from grokbook.chapters.power.training import ADAMW, AT_99, GRID, adamw, even, run
 from grokbook.claims import Part, above, at_least, at_most, between
 from grokbook.curves import median, spearman, sweep, t_test, t_train
 from grokbook.settings import Seeds, Shares, Steps
@@ -46,10 +45,8 @@ def by_heart(s: Settings, *, fractions: Shares = SHARES, seeds: Seeds = 7, updat
 
 @section.experiment(quick={"fractions": (0.7, 0.8), "seeds": 1, "updates": 100})
 def even_batches(s: Settings, *, fractions: Shares = SHORT, seeds: Seeds = 7, updates: Steps = 20_000) -> Experiment:
-    """``by_heart``, where an epoch leaves out the rows with which its last batch would be a short one."""
-    whole = by_heart(s, fractions=fractions, seeds=seeds, updates=updates)
-    runs = tuple(dataclasses.replace(one, last_batch=None) for one in whole.runs)
-    return dataclasses.replace(whole, name="power/even_batches", runs=runs)
+    """``by_heart`` without the short batches that end its epochs."""
+    return even(by_heart(s, fractions=fractions, seeds=seeds, updates=updates), "even_batches")
 
 
 @section.experiment(

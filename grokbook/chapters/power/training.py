@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from grokbook.chapters.power import Settings
 from grokbook.chapters.power.tasks import of
 from grokbook.models.decoder import Decoder
 from grokbook.optim import WarmAdamW
-from grokbook.train.experiment import Run, Schedule, Stop
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 
 BATCH = 512
 
@@ -44,6 +44,12 @@ def run(
     batch = None if full_batch else min(BATCH, -(-task.train_size // 2))
     short = None if full_batch else "short"
     return Run(task, net, optimizer, steps, seed, "cross_entropy", batch, label=label, last_batch=short)
+
+
+def even(whole: Experiment, name: str, **fields: Any) -> Experiment:
+    """The same networks, whose epochs leave out the rows that their last, short batch would have."""
+    runs = tuple(replace(one, last_batch=None, **fields) for one in whole.runs)
+    return replace(whole, name=f"power/{name}", runs=runs)
 
 
 @dataclass(frozen=True)
