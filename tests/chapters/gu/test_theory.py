@@ -124,25 +124,23 @@ def test_covered_fraction_is_zero_without_and_nan_with_nothing_but_training_pair
     assert np.isnan(theory.covered_fraction(np.ones((5, 5), bool), 3))
 
 
-@pytest.mark.parametrize("torus", [False, True])
-def test_coverage_times_say_when_each_point_is_first_covered(torus):
-    orders = theory.coverage_times(5, 1, 3, torus=torus, generator=7)  # k = 1: when the point itself is drawn
-    times = theory.coverage_times(5, 3, 3, torus=torus, generator=7)
+def test_coverage_times_say_when_each_point_is_first_covered():
+    orders = theory.coverage_times(5, 1, 3, generator=7)  # k = 1: when the point itself is drawn
+    times = theory.coverage_times(5, 3, 3, generator=7)
     pairs = list(itertools.product(range(5), repeat=2))
     for order, time in zip(orders, times, strict=True):
         assert sorted(order.ravel()) == list(range(1, 26))
         for a in pairs:
-            assert time[a] == min(order[b] for b in pairs if manhattan(5, a, b, torus) < 3)
+            assert time[a] == min(order[b] for b in pairs if manhattan(5, a, b, False) < 3)
     assert (orders[0] != orders[1]).any()
 
 
-@pytest.mark.parametrize("torus", [False, True])
 @pytest.mark.parametrize("k", [1, 2, 4, 9, 13])
-def test_covered_fraction_is_that_of_a_double_loop(k, torus):
+def test_covered_fraction_is_that_of_a_double_loop(k):
     masks = np.array([random_mask(7, 0.05, seed) for seed in range(3)])
-    for mask, found in zip(masks, theory.covered_fraction(masks, k, torus=torus), strict=True):
+    for mask, found in zip(masks, theory.covered_fraction(masks, k), strict=True):
         trained = list(zip(*np.nonzero(mask), strict=True))
-        assert found == pytest.approx(1 - len(uncovered_points(7, k, trained, torus)) / (~mask).sum())
+        assert found == pytest.approx(1 - len(uncovered_points(7, k, trained, False)) / (~mask).sum())
 
 
 @pytest.mark.parametrize(
@@ -178,11 +176,10 @@ def test_the_bound_grows_with_p_and_solves_the_proofs_equation():
     assert theory.expected_uncovered(379, 4, m, torus=True) == pytest.approx(0.0144, abs=1e-3)
 
 
-@pytest.mark.parametrize("torus", [False, True])
-def test_simulation_agrees_with_the_exact_expectation(torus):
-    times = theory.coverage_times(31, 3, 300, torus=torus, generator=0).reshape(300, -1)
+def test_simulation_agrees_with_the_exact_expectation():
+    times = theory.coverage_times(31, 3, 300, generator=0).reshape(300, -1)
     for m in (0, 100, 300, 961):
-        left, exact = (times > m).sum(1), theory.expected_uncovered(31, 3, m, torus=torus)
+        left, exact = (times > m).sum(1), theory.expected_uncovered(31, 3, m)
         assert abs(left.mean() - exact) <= 4 * left.std() / math.sqrt(300) + 1e-9
 
 
@@ -199,26 +196,24 @@ def slow_same_class_distances(mask, labels, torus):
     return near
 
 
-@pytest.mark.parametrize("torus", [False, True])
 @pytest.mark.parametrize("f", ["n + m", "n * m", "n**2 + n*m + m**2"])
-def test_same_class_distance_is_that_of_a_double_loop(f, torus):
+def test_same_class_distance_is_that_of_a_double_loop(f):
     masks = np.array([random_mask(7, 0.1, seed) for seed in range(3)])
     labels = modular_function(f, 7)
-    found = theory.same_class_distance(masks, labels, torus=torus)
+    found = theory.same_class_distance(masks, labels)
     for mask, distance in zip(masks, found, strict=True):
-        np.testing.assert_array_equal(distance, slow_same_class_distances(mask, labels, torus))
+        np.testing.assert_array_equal(distance, slow_same_class_distances(mask, labels, True))
     assert np.isinf(found).any() and (found[masks] == 0).all()
 
 
-@pytest.mark.parametrize("torus", [False, True])
-def test_same_class_coverage_counts_test_pairs_within_the_distance(torus):
+def test_same_class_coverage_counts_test_pairs_within_the_distance():
     masks, labels, D = np.array([random_mask(7, 0.2, seed) for seed in range(4)]), addition(7), [0, 1, 2, 4, 100]
-    found = theory.same_class_coverage(masks, labels, D, torus=torus)
+    found = theory.same_class_coverage(masks, labels, D)
     assert found.shape == (4, 5)
     for mask, coverage in zip(masks, found, strict=True):
-        near = slow_same_class_distances(mask, labels, torus)[~mask]
+        near = slow_same_class_distances(mask, labels, True)[~mask]
         np.testing.assert_allclose(coverage, [np.mean(near <= d) for d in D])
-    scalar = theory.same_class_coverage(masks[0], labels, 2, torus=torus)
+    scalar = theory.same_class_coverage(masks[0], labels, 2)
     assert scalar.shape == () and scalar == found[0, 2]
 
 
@@ -240,14 +235,12 @@ def test_a_random_set_covers_one_minus_its_complement_to_the_distance():
     np.testing.assert_allclose(coverage, 1 - 0.7 ** np.array([2, 4, 6, 8, 10]), atol=0.01)
 
 
-def test_on_the_torus_same_sums_are_an_even_distance_apart_and_on_the_grid_they_jump_by_p():
+def test_on_the_torus_same_sums_are_an_even_distance_apart():
     one = np.zeros((11, 11), bool)
     one[5, 2] = True
     torus = theory.same_class_distance(one, addition(11))
-    grid = theory.same_class_distance(one, addition(11), torus=False)
     same = addition(11) == 7
     assert sorted(torus[same]) == sorted(2 * min(s, 11 - s) for s in range(11))
-    assert sorted(grid[same]) == [0, 2, 2, 4, 4, 6, 8, 10, 11, 11, 11]
     assert np.isinf(torus[~same]).all()
 
 
@@ -261,16 +254,15 @@ def test_a_point_of_a_square_hole_leaves_it_after_as_many_steps_as_it_is_deep():
 
 def test_matching_distance_inverts_the_coverage():
     mask, labels = random_mask(13, 0.2), addition(13)
-    for torus in (True, False):
-        occurring = np.unique(theory.same_class_distance(mask, labels, torus=torus)[~mask])
-        occurring = occurring[np.isfinite(occurring)]
-        coverage = theory.same_class_coverage(mask, labels, occurring, torus=torus)
-        for D, share in zip(occurring, coverage, strict=True):
-            assert theory.matching_distance(mask, labels, share, torus=torus) == pytest.approx(D)
-        half = (coverage[0] + coverage[1]) / 2
-        between = theory.matching_distance(mask, labels, half, torus=torus)
-        assert between == pytest.approx((occurring[0] + occurring[1]) / 2)
-        assert theory.matching_distance(mask, labels, coverage[0] / 2, torus=torus) == pytest.approx(1)
+    occurring = np.unique(theory.same_class_distance(mask, labels)[~mask])
+    occurring = occurring[np.isfinite(occurring)]
+    coverage = theory.same_class_coverage(mask, labels, occurring)
+    for D, share in zip(occurring, coverage, strict=True):
+        assert theory.matching_distance(mask, labels, share) == pytest.approx(D)
+    half = (coverage[0] + coverage[1]) / 2
+    between = theory.matching_distance(mask, labels, half)
+    assert between == pytest.approx((occurring[0] + occurring[1]) / 2)
+    assert theory.matching_distance(mask, labels, coverage[0] / 2) == pytest.approx(1)
     assert theory.matching_distance(random_mask(7, 0.05), addition(7), 0.9) == math.inf
 
 

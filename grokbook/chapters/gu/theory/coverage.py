@@ -56,18 +56,18 @@ def expected_uncovered(p: int, k: int, train_size: ArrayLike, *, torus: bool = F
     return empty_probability(p * p, train_size, sizes) @ points.astype(float)
 
 
-def covered_fraction(train_mask: ArrayLike, k: int, *, torus: bool = False) -> Array:
+def covered_fraction(train_mask: ArrayLike, k: int) -> Array:
     """Theorem 3.12's prop, the share of test pairs at a distance below k of a training pair: (..., p, p) -> (...).
 
     nan where there is no test pair.
     """
     train_mask = square_mask(train_mask)
     _, k = _coverage_arguments(train_mask.shape[-1], k)
-    covered = _spread(train_mask, np.logical_or, k, torus) & ~train_mask
+    covered = _spread(train_mask, np.logical_or, k) & ~train_mask
     return ratio(covered.sum((-2, -1)), (~train_mask).sum((-2, -1)))
 
 
-def coverage_times(p: int, k: int, draws: int, *, torus: bool = False, generator: Seed = None) -> Integers:
+def coverage_times(p: int, k: int, draws: int, *, generator: Seed = None) -> Integers:
     """When each point gets covered while pairs join the training set in a random order: (draws, p, p), from 1 to p**2.
 
     A point is uncovered by the first m pairs if its time exceeds m; the largest time covers everything.
@@ -75,7 +75,7 @@ def coverage_times(p: int, k: int, draws: int, *, torus: bool = False, generator
     p, k = _coverage_arguments(p, k)
     draws, generator = checks.integer("draws", draws, 1), np.random.default_rng(generator)
     orders = np.tile(np.arange(1, p * p + 1, dtype=np.int64), (draws, 1))
-    return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k, torus)
+    return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k)
 
 
 def empty_probability(points: int, train_size: NDArray, sizes: Integers) -> Array:
@@ -85,16 +85,13 @@ def empty_probability(points: int, train_size: NDArray, sizes: Integers) -> Arra
     return np.cumprod(np.clip(missed, 0, None), axis=-1)[..., sizes - 1]
 
 
-def _spread(values: NDArray, combine: np.ufunc, k: int, torus: bool) -> NDArray:
+def _spread(values: NDArray, combine: np.ufunc, k: int) -> NDArray:
     """Combine each cell with all at a distance below k, one ring of neighbours at a time."""
     for _ in range(k - 1):
         spread = values.copy()
         for cells, source in ((spread, values), (spread.swapaxes(-1, -2), values.swapaxes(-1, -2))):
             combine(cells[..., 1:], source[..., :-1], out=cells[..., 1:])
             combine(cells[..., :-1], source[..., 1:], out=cells[..., :-1])
-            if torus:
-                combine(cells[..., 0], source[..., -1], out=cells[..., 0])
-                combine(cells[..., -1], source[..., 0], out=cells[..., -1])
         values = spread
     return values
 
@@ -104,15 +101,15 @@ def _coverage_arguments(p: int, k: int) -> tuple[int, int]:
     return p, checks.integer("k", k, 1, 2 * p - 1)  # at a distance below 2 p - 1 lies the whole grid
 
 
-def same_class_distance(train_mask: ArrayLike, labels: ArrayLike, *, torus: bool = True) -> Array:
-    """How far each pair is from the nearest training pair with the same answer: (..., p, p) -> (..., p, p).
+def same_class_distance(train_mask: ArrayLike, labels: ArrayLike) -> Array:
+    """How far each pair is on the torus from the nearest training pair of its answer: (..., p, p) -> (..., p, p).
 
     0 for training pairs, inf for a class without any. ``labels``: (p, p) answers.
     """
     train_mask = square_mask(train_mask)
     p = train_mask.shape[-1]
     labels = class_labels(labels, p).ravel()
-    apart = ring_distances(p) if torus else line_distances(p)
+    apart = ring_distances(p)
     distance = np.full((math.prod(train_mask.shape[:-2]), p * p), np.inf)
     order = np.argsort(labels, kind="stable")
     classes = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
@@ -125,7 +122,7 @@ def same_class_distance(train_mask: ArrayLike, labels: ArrayLike, *, torus: bool
     return distance.reshape(train_mask.shape)
 
 
-def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike, *, torus: bool = True) -> Array:
+def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike) -> Array:
     """The share of test pairs with a training pair of the same answer at a distance of at most D.
 
     Theorem 3.10 (i) makes this the ceiling of test accuracy, with a strict d < D_1 and an unknown D_1; its case (ii) is
@@ -146,19 +143,19 @@ def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike, 
     if D.ndim > 1 or not (D >= 0).all():
         raise ValueError(f"D must be a distance of at least 0 or several in one row, got {D.tolist()}")
     test = ~square_mask(train_mask)
-    distance = same_class_distance(train_mask, labels, torus=torus)
+    distance = same_class_distance(train_mask, labels)
     reached = test & np.isfinite(distance)
     near = np.stack([(reached & (distance <= one)).sum((-2, -1)) for one in D.ravel()], -1)
     return ratio(near, test.sum((-2, -1))[..., None]).reshape((*test.shape[:-2], *D.shape))
 
 
-def matching_distance(train_mask: ArrayLike, labels: ArrayLike, accuracy: float, *, torus: bool = True) -> float:
+def matching_distance(train_mask: ArrayLike, labels: ArrayLike, accuracy: float) -> float:
     """The D at which `same_class_coverage` of one mask (p, p) equals an accuracy, between the distances that occur.
 
     Infinite if the coverage never gets there.
     """
     train_mask = square_mask(train_mask)
-    distances = same_class_distance(train_mask, labels, torus=torus)[~train_mask]
+    distances = same_class_distance(train_mask, labels)[~train_mask]
     D, pairs = np.unique(distances[np.isfinite(distances)], return_counts=True)
     coverage = np.concatenate([[0], pairs.cumsum() / len(distances)])
     if accuracy > coverage[-1] + 1e-12:

@@ -49,10 +49,3 @@ def flow_limit(start: ArrayLike) -> Array:
         a, b, c = np.moveaxis(y[..., None] + above, -1, 0)
         y = y - (a * b * c - 1) / (b * c + a * c + a * b)
     return np.sqrt(y[..., None] + above)
-
-
-def lyapunov_rate(state: ArrayLike) -> Array:
-    """dV/dt along the flow, V of eq. 22 the squared distance from (1, 1, 1): 2 (1 - xwu) (3xwu - wu - xu - xw)."""
-    x, w, u = np.moveaxis(np.asarray(state, float), -1, 0)
-    product = x * w * u
-    return 2 * (1 - product) * (3 * product - w * u - x * u - x * w)
