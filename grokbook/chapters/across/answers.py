@@ -331,6 +331,13 @@ def clock(study: xr.Dataset) -> float:
     return (study.groks + 1.5 * study.never) / max(study.groks + 2 * study.never, 1)
 
 
+def coin(study: xr.Dataset) -> float:
+    """What a threshold on random numbers tells of as many networks, on average (see ``clock``)."""
+    draw = np.random.default_rng(0)
+    before, after = study.groks + 2 * study.never, study.groks
+    return float(np.mean([separation(draw.random(before), draw.random(after)) for _ in range(DRAWS * 5)]))
+
+
 def own(id: str, family: str, name: str, paper: str, said: str) -> None:
     """A paper's own measure on its own network; MED is meant to fall."""
     falls = name == "MED"

@@ -101,6 +101,7 @@ def _arrivals(record: xr.Dataset) -> xr.Dataset:
         "steps": record.reached_rqi.values,
         "nullity": np.array([int(theory.nullity(pairs, p)) for pairs in sets]),
         "predicted": 1 / np.where(rate > 0, rate, np.nan),
+        "way": np.abs(np.diff(record.W_E.values[:, [0, -1]].astype(float), axis=1)).max((1, 2, 3)),
     }
     return xr.Dataset({name: ("run", column) for name, column in columns.items()})
 
@@ -110,7 +111,8 @@ def arrivals(structure_times: xr.Dataset, structure_times_batched: xr.Dataset) -
     """What every network needed beside what its training set implies; sets above the batch size in batches.
 
     Over run: ``label``, ``size``, ``fraction``, ``steps`` to an index above 0.95 (nan: not reached), ``nullity``, and
-    ``predicted`` = 1 / (eta lambda_3) with the sum over parallelograms, Z0 = p - 1 and its own eta (nan: no line).
+    ``predicted`` = 1 / (eta lambda_3) with the sum over parallelograms, Z0 = p - 1 and its own eta (nan: no line), and
+    the farthest ``way`` of an embedding from its start to where it is then.
     """
     return as_authors(structure_times, structure_times_batched, _arrivals)
 

@@ -88,14 +88,17 @@ def allowed(record: xr.Dataset) -> xr.Dataset:
 
     Over run: ``fraction`` of the table trained on, ``accuracy`` on all samples, ``predicted`` from the embeddings (eqs
     12, 13), ``ideal_accuracy`` (eq. 17), ``rqi`` and ``ideal_rqi`` (eq. 16); ``_strict`` is with delta 0.01.
-    ``unearned`` is the share of all parallelograms that close and are not implied (eq. 15).
+    ``unearned`` is the share of all parallelograms that close and are not implied (eq. 15), ``chance`` how often some
+    are in random embeddings that obey the training set.
     """
     p = int(record.p.values[0])
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
     sets = list(train_sets(record))
     seen = record.train_size.values / (p * (p + 1) / 2)
-    implied = np.array([theory.implied(theory.which_held(pairs, p), p) for pairs in sets])  # (run, parallelogram)
-    gaps = measures.parallelogram_gaps(embedding)
+    held = [theory.which_held(pairs, p) for pairs in sets]
+    implied = np.array([theory.implied(one, p) for one in held])  # (run, parallelogram)
+    gaps, random = measures.parallelogram_gaps(embedding), np.random.default_rng(0).normal(size=(1_000, p, 1))
+    luck = [measures.parallelogram_gaps(theory.ground_state(one, p, random)) <= 0.01 for one in held]
     columns: dict[str, Any] = {
         "fraction": seen,
         "accuracy": seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy"),
@@ -107,6 +110,7 @@ def allowed(record: xr.Dataset) -> xr.Dataset:
         "ideal_rqi": implied.mean(-1),
         "unearned": ((gaps <= 0.1) & ~implied).mean(-1),
         "unearned_strict": ((gaps <= 0.01) & ~implied).mean(-1),
+        "chance_strict": [(one & ~own).any(-1).mean() for one, own in zip(luck, implied, strict=True)],
     }
     return xr.Dataset({name: ("run", np.asarray(column, float)) for name, column in columns.items()})
 

@@ -49,7 +49,7 @@ def published_sizes(ideal: xr.Dataset) -> xr.Dataset:
 
 
 def line(study: xr.Dataset) -> tuple[Array, Array]:
-    """Share of the table, and share of random training sets of that size that leave the line alone; both (size,)."""
+    """Share of the table, and share of random training sets of that size that leave only the line; both (size,)."""
     return study["size"].values / study.attrs["samples"], (study.nullity == 2).mean("draw").values
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings, reading
-from grokbook.chapters.resnet.measures import agreement, exchanged, misled
+from grokbook.chapters.resnet.measures import agreement, exchanged, misled, one_away
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary
 from grokbook.chapters.resnet.training import on_pictures
 from grokbook.claims import REACHED, Part, at_least, at_most, between
@@ -154,6 +154,28 @@ def misleading(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Settin
     values = np.stack(found, 1)
     parts = {"borrowed": (("of", "run"), values[..., 0]), "right": (("of", "run", "count"), values[..., 1:])}
     return xr.Dataset(parts, {"of": ["own", "others"]})
+
+
+@section.study
+def averaged(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Settings) -> xr.Dataset:
+    """How right the mean of all networks is, each when its training set is last fitted, where none was trained.
+
+    Variables: ``alone`` (run), the share of these pictures that each network answers rightly, and ``right`` (of), of
+    the rounded mean of their answers ("networks"), and, for chance, of sums of neighbours in their place: of a trained
+    picture of each network one cell away, drawn from those nearest to the right sum.
+    """
+    task = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0]))
+    near, labels, rng = one_away(task), task.table()[1], np.random.default_rng(0)
+    runs = [*chain(*(settled(record, task) for record in (fig7, wider, finer)))]
+    known, copied = np.stack([errors[-1] for _, errors in runs]), []
+    for test, _ in runs:
+        off = np.where(test[near], np.inf, labels[near] - labels[:, None])
+        chosen = (np.abs(off) + rng.random(off.shape)).argmin(1)  # at random of those as near
+        copied.append(np.take_along_axis(off, chosen[:, None], 1)[:, 0])
+    where = np.all([test for test, _ in runs], 0)
+    means = [np.rint(np.mean(errors, 0) + labels) == labels for errors in (known, copied)]
+    right = {"right": ("of", [float(one[where].mean()) for one in means])}
+    return xr.Dataset({**right, "alone": ("run", (known == 0)[:, where].mean(1))}, {"of": ["networks", "neighbours"]})
 
 
 def settled(fig7: xr.Dataset, task: ShapeSum) -> Iterator[tuple[NDArray[np.bool_], NDArray]]:

@@ -59,23 +59,23 @@ def calm(record: xr.Dataset, curve: str, span: float = 50) -> Array:
     return np.stack([median(values[:, np.abs(at - t) <= min(span, t) / 2], axis=1) for t in at], -1)
 
 
-def before_fit(record: xr.Dataset, within: float = 0.02) -> tuple[Array, Array, Array]:
-    """What each run knows at its best moment before it fits, and later with as much of its training set right.
+def before_fit(record: xr.Dataset, until: float = 130) -> tuple[Array, Array, Array]:
+    """What each run knows of the other pictures before it fits, and later with as much of its training set right.
 
     Returns:
-        (run,) each: the highest test accuracy until the training set is fitted; the median of test accuracy over all
-        later moments with the train accuracy of that one, give or take ``within``; and by how much test loss is higher
-        at the first fit, a factor. nan where there is no such moment.
+        (run,) each: the highest test accuracy until the training set is fitted; the median of test over train accuracy
+        where the latter is 0.5 to 0.95, until then but at most for ``until`` epochs; and the same after it. nan where
+        there is no such moment.
     """
     at, found = epochs(record), []
     for run, fit in enumerate(t_fit(record)):
-        train, test, loss = (record[name].values[run] for name in ("train_accuracy", "test_accuracy", "test_loss"))
-        best = int(np.where((at > 0) & (at <= fit), test, -1).argmax())
-        later = (at > at[best]) & (np.abs(train - train[best]) <= within)
-        fitted = loss[at >= fit][0] / loss[best] if np.isfinite(fit) else np.nan
-        found.append((test[best], np.median(test[later]) if later.any() else np.nan, fitted))
-    peaks, levels, rises = np.array(found, float).reshape(-1, 3).T
-    return peaks, levels, rises
+        train, test = record.train_accuracy.values[run], record.test_accuracy.values[run]
+        half = (train >= 0.5) & (train <= 0.95)
+        moments = half & (at <= min(fit, until)), half & (at > fit)
+        early, later = (median(test[some] / train[some]) for some in moments)
+        found.append((test[at <= fit].max(), early, later))
+    peaks, early, later = np.array(found, float).reshape(-1, 3).T
+    return peaks, early, later
 
 
 def broken(record: xr.Dataset) -> Array:

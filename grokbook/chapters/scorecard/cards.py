@@ -98,6 +98,7 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
     decided = [claim for claim in claims if claim["outcome"] not in ("undecided", "not tested")]
     counted: dict[str, float] = {
         "chapters": len(found),
+        "claims": len(claims),
         "fewer": sum(claim["size"] == "fewer seeds" for claim in decided),
         "smaller": sum(claim["size"] == "smaller" for claim in decided),
         "changed": sum(claim["changed"] for claim in claims),
@@ -122,6 +123,10 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
             counted[f"{whose}_{outcome}".replace(" ", "_")] = len(held)
             counted[f"{whose}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
         counted[f"{whose}_today"] = sum(one["today"] == "reproduced" for one in own)
+        counted[f"{whose}_up"] = sum(one["today"] == "reproduced" != one["outcome"] for one in own)
+        counted[f"{whose}_down"] = sum(one["today"] != "reproduced" == one["outcome"] for one in own)
+        for word, size in (("fewer", "fewer seeds"), ("smaller", "smaller")):
+            counted[f"{whose}_{word}"] = sum(one["whose"] == whose and one["size"] == size for one in decided)
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
     told |= {name: number(value) for name, value in counted.items()}
     bare = [f"{card.chapter}/{one['name']}" for card in found for one in card.records if one["size"] == "missing"]

@@ -157,8 +157,10 @@ def test_luck_in_three_families_of_five_and_a_clock():
     step = np.arange(4.0)  # nine networks that learn their set at 0 and 1, and end at 3 whether they generalise or not
     before = np.concatenate([np.zeros(9), np.ones(9), np.full(9, step[-1])])
     assert answers.clock(study) == pytest.approx(answers.separation(before, np.full(9, step[-1])))
+    assert 0.55 < answers.coin(study) < 0.65  # the better of two directions
 
 
 def test_one_ring_closes_its_parallelograms_and_two_together_do_not():
     assert watched.score_of_rings(1) == 1
     assert watched.score_of_rings(2) < 0.1
+    assert watched.score_of_rings(1, axis=False) < 0.1  # as vectors equal sums differ in length

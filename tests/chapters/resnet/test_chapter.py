@@ -111,14 +111,15 @@ def test_how_often_training_is_broken_counts_from_the_fit_on() -> None:
     assert np.isnan(reading.broken(course("never fitted"))).all()
 
 
-def test_the_best_moment_before_the_fit_is_held_against_later_ones_with_as_much_of_the_training_set() -> None:
+def test_moments_before_the_fit_are_held_against_later_ones_with_as_much_of_the_training_set() -> None:
     record = course("plateau only")
-    record["test_loss"] = xr.full_like(record.test_accuracy, 4.0)
-    record.train_accuracy.values[1, [5, 150]] = 0.7
-    record.test_accuracy.values[1, 5], record.test_loss.values[1, 5] = 0.6, 1.0
-    peaks, later, rises = reading.before_fit(record)
-    assert (peaks[1], later[1], rises[1]) == pytest.approx((0.6, 0.3, 4.0), abs=0.02)
-    assert np.isnan(reading.before_fit(course("never fitted").assign(test_loss=record.test_loss))[2]).all()
+    record.train_accuracy.values[1, 6:] = 1
+    record.train_accuracy.values[1, [5, 150]] = 0.6
+    record.test_accuracy.values[1, 5] = 0.6
+    found = reading.before_fit(record)
+    assert [one[1] for one in found] == pytest.approx((0.6, 1.0, 0.5), abs=0.02)
+    assert np.isnan(found[2][0])  # never as little again
+    assert np.isnan(reading.before_fit(course("never fitted"))[2]).all()
 
 
 def given(*errors: np.ndarray, symbols: int = 6) -> tuple[xr.Dataset, Settings]:
@@ -161,6 +162,19 @@ def test_whose_error_it_is_by_what_shares_it() -> None:
     record, settings = given(*noise)
     found = network.same_errors(record, record.isel(run=[1]), record.isel(run=[]), settings)
     assert found.same.values[found.kind.values == "same pictures trained"].tolist() == [1]
+
+
+def test_in_the_mean_of_networks_own_errors_fade_and_common_ones_stay() -> None:
+    up = np.ones((1, 6**4), int)
+
+    def averaged(*errors: np.ndarray) -> xr.Dataset:
+        record, settings = given(*errors)
+        return network.averaged(record, *[record.isel(run=[])] * 2, settings)
+
+    common, own, alone = averaged(up, up), averaged(up, -up), averaged(0 * up)
+    assert common.right.values[0] == 0 and own.right.values[0] == 1 and own.alone.values.tolist() == [0, 0]
+    assert 0 < own.right.values[1] < 1 and own.right.values[1] == common.right.values[1]
+    assert alone.right.values.tolist() == [1, 0]  # no picture one cell away has the right sum
 
 
 def test_a_network_is_looked_at_where_it_is_fitted_last() -> None:
