@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grokbook import measures
+from grokbook.measures.common import ratio
 from grokbook.train.monitor import Measured, Numbers, register
 
 
@@ -33,5 +34,16 @@ def _activation_share(now: Measured) -> Numbers:
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 
-register(ipr=_ipr, phases=_phases, embedding_ipr=_embedding_ipr)
+def _accuracy_by_image(now: Measured) -> Numbers:
+    """Test accuracy (M,) over pairs that were trained as (m, n), (-n, -m) or (-m, -n), and over all others."""
+    p = now.model.p
+    right, trained = (values.reshape(-1, p, p) for values in (now.correct(), now.in_train))
+    negative = -np.arange(p) % p
+    turned = trained[:, negative][:, :, negative]
+    imaged = np.swapaxes(trained, 1, 2) | turned | np.swapaxes(turned, 1, 2)
+    places = {"imaged": imaged & ~trained, "unimaged": ~imaged & ~trained}
+    return {f"accuracy_{name}": ratio((right & place).sum((1, 2)), place.sum((1, 2))) for name, place in places.items()}
+
+
+register(ipr=_ipr, phases=_phases, embedding_ipr=_embedding_ipr, accuracy_by_image=_accuracy_by_image)
 register(activation_share=_activation_share)  # (M, hidden): for ``Experiment.keep`` only
