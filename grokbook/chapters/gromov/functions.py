@@ -12,6 +12,7 @@ from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.found import outputs, weights
+from grokbook.chapters.gromov.measures import in_another_guise
 from grokbook.chapters.gromov.training import ADAM, ADAMW, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
 from grokbook.curves import best, first, last, median, own_steps, t_train
@@ -241,6 +242,23 @@ def best_of(*records: xr.Dataset) -> Array:
     hard = [polynomial(record) for record in records]
     each = [select(one, weight_decay=decay) for one in hard for decay in np.unique(one.weight_decay)]
     return max(map(best, each), key=median)
+
+
+def guises(record: xr.Dataset) -> xr.Dataset:
+    """(run,) each: test pairs ``asked``, ``missed`` at the best, ``without`` another guise in the training set, and the
+    ``share`` that has one.
+    """
+    rows = []
+    for run, seed in enumerate(record.seed.values):
+        task = ModularTask(
+            int(record.p.values[run]), str(record.f.values[run]), float(record.train_fraction.values[run])
+        )
+        trained = task.in_train(int(seed)).reshape(task.p, task.p)
+        rows.append(((~trained).sum(), (~trained & ~in_another_guise(trained)).sum()))
+    asked, without = np.array(rows).T
+    missed = np.rint((1 - best(record)) * asked)
+    found = {"asked": asked, "missed": missed, "without": without, "share": 1 - without / asked}
+    return xr.Dataset({name: ("run", values) for name, values in found.items()})
 
 
 def at_best(record: xr.Dataset, name: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.measures.common import ratio
@@ -34,13 +35,18 @@ def _activation_share(now: Measured) -> Numbers:
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 
+def in_another_guise(trained: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which pairs (..., p, p) were trained as (m, n), (-n, -m) or (-m, -n), which n² + nm + m² does not tell apart."""
+    negative = -np.arange(trained.shape[-1])
+    turned = trained[..., negative, :][..., negative]
+    return np.swapaxes(trained, -1, -2) | turned | np.swapaxes(turned, -1, -2)
+
+
 def _accuracy_by_image(now: Measured) -> Numbers:
-    """Test accuracy (M,) over pairs that were trained as (m, n), (-n, -m) or (-m, -n), and over all others."""
+    """Test accuracy (M,) over pairs that were trained in another guise, and over all others."""
     p = now.model.p
     right, trained = (values.reshape(-1, p, p) for values in (now.correct(), now.in_train))
-    negative = -np.arange(p) % p
-    turned = trained[:, negative][:, :, negative]
-    imaged = np.swapaxes(trained, 1, 2) | turned | np.swapaxes(turned, 1, 2)
+    imaged = in_another_guise(trained)
     places = {"imaged": imaged & ~trained, "unimaged": ~imaged & ~trained}
     return {f"accuracy_{name}": ratio((right & place).sum((1, 2)), place.sum((1, 2))) for name, place in places.items()}
 
