@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from typing import Annotated
 
 import numpy as np
@@ -63,15 +65,33 @@ def hole_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
     return theory.hole(str(record.hole.values[run]), int(record.p.values[run]), int(record["size"].values[run]))
 
 
-def distances(record: xr.Dataset, run: int) -> Array:
+def names(p: int) -> int:
+    """What the number 1 is called where distances are told under other names: 10, or the next with an inverse mod p."""
+    return next(one for one in itertools.count(10) if math.gcd(one, p) == 1)
+
+
+def renamed(table: NDArray, times: int) -> NDArray:
+    """A table of pairs (p, p) once every number i is called ``times`` i: addition stays addition."""
+    old = pow(times, -1, len(table)) * np.arange(len(table)) % len(table)  # names
+    return table[np.ix_(old, old)]
+
+
+def distances(record: xr.Dataset, run: int, times: int = 1) -> Array:
     """(p, p) how far the pairs of a run's hole are from a training pair of their class; nan elsewhere.
 
-    A pair whose mirror was trained counts as trained: theorem 3.10 adds two embeddings, and so cannot tell them apart.
+    Counted between the names ``times`` i, see ``renamed``, and told under the old ones. A pair whose mirror was trained
+    counts as trained: theorem 3.10 adds two embeddings, and so cannot tell them apart.
     """
     known = mask_of(record, run)
     known |= known.T
-    apart = theory.same_class_distance(known, modular_function(str(record.f.values[run]), len(known)))
-    return np.where(hole_of(record, run) & ~known, apart, np.nan)
+    apart = theory.same_class_distance(renamed(known, times), modular_function(str(record.f.values[run]), len(known)))
+    return np.where(hole_of(record, run) & ~known, renamed(apart, pow(times, -1, len(known))), np.nan)
+
+
+def covered(record: xr.Dataset, run: int, times: int = 1) -> float:
+    """The share of a run's test pairs with a training pair of their class within ``reach``, between such names."""
+    mask, p = renamed(mask_of(record, run), times), int(record.p.values[run])
+    return float(theory.same_class_coverage(mask, modular_function(str(record.f.values[run]), p), reach(p)))
 
 
 def summit(record: xr.Dataset, run: int) -> tuple[float, float, float, float]:
@@ -160,10 +180,27 @@ def large_squares(study: xr.Dataset, place: str) -> Array:
     return median(squares[place].values[chosen], axis=1) if chosen.any() else np.full(1, np.nan)
 
 
-def error(study: xr.Dataset, rule: str, kind: str) -> float:
-    """Root mean square distance of an explanation, ``coverage`` or ``mirror``, from our U, over one kind of hole."""
+def error(study: xr.Dataset, rule: str, kind: str, of: str = "U") -> float:
+    """Root mean square distance of an explanation, ``coverage`` or ``mirror``, over one kind of hole.
+
+    From our U, or from the paper's with ``of="paper_U"``.
+    """
     chosen = rows(study, kind)
-    return float(np.sqrt(np.nanmean(np.square(median(chosen[rule].values, axis=1) - ceiling(chosen)))))
+    found = ceiling(chosen) if of == "U" else chosen[of].values
+    return float(np.sqrt(np.nanmean(np.square(median(chosen[rule].values, axis=1) - found))))
+
+
+def refitted(record: xr.Dataset, study: xr.Dataset, kind: str) -> float:
+    """The same for coverage within the one distance that comes nearest to our U; nan where there is none."""
+    chosen, p = rows(study, kind), study.attrs["p"]
+    if not np.isfinite(ceiling(chosen)).any():
+        return np.nan
+    near = {row: [] for row in chosen.row.values.tolist()}
+    for run in np.flatnonzero(np.isin(record.label.values, list(near))):
+        answers, mask = modular_function(str(record.f.values[run]), p), mask_of(record, int(run))
+        near[str(record.label.values[run])].append(theory.same_class_coverage(mask, answers, np.arange(2, p + 1, 2)))
+    apart = np.stack([median(of, axis=0) for of in near.values()]) - ceiling(chosen)[:, None]
+    return float(np.sqrt(np.nanmean(np.square(apart), axis=0)).min())
 
 
 def close(study: xr.Dataset) -> int:

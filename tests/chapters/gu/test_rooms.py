@@ -172,6 +172,19 @@ def form(alphas, known):
     return record(**rows).assign_coords({name: ("run", value) for name, value in coords.items()})
 
 
+def test_under_other_names_addition_stays_addition_and_a_hole_is_scattered():
+    sums, hole = modular_function("n + m", 97), theory.hole("square", 97, 45)
+    ten = holes.names(97)
+    assert (ten, holes.names(10)) == (10, 11)
+    assert (ten * holes.renamed(sums, ten) % 97 == sums).all()
+    known = theory.draw_training_mask(97, 0.3, holed=hole, generator=0)
+    assert (holes.renamed(holes.renamed(known, ten), pow(ten, -1, 97)) == known).all()
+    near, other = (
+        theory.same_class_distance(holes.renamed(known, one), sums)[holes.renamed(hole, one)] for one in (1, ten)
+    )
+    assert np.median(near) > 5 * np.median(other)
+
+
 def test_mirrors_alone_show_what_the_paper_reports_of_more_data():
     data = form([0.5, 0.6, 0.7, 0.9], (1.0, 0.0)).assign_coords(seed=("run", [0] * 4))
     for id in ("fig4-rise", "fig4-constant", "fig4-mirror", "fig4-more"):
