@@ -195,7 +195,7 @@ def refitted(record: xr.Dataset, study: xr.Dataset, kind: str) -> float:
     chosen, p = rows(study, kind), study.attrs["p"]
     if not np.isfinite(ceiling(chosen)).any():
         return np.nan
-    near = {row: [] for row in chosen.row.values.tolist()}
+    near: dict[str, list[Array]] = {row: [] for row in chosen.row.values.tolist()}
     for run in np.flatnonzero(np.isin(record.label.values, list(near))):
         answers, mask = modular_function(str(record.f.values[run]), p), mask_of(record, int(run))
         near[str(record.label.values[run])].append(theory.same_class_coverage(mask, answers, np.arange(2, p + 1, 2)))
