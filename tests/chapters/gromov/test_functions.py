@@ -5,6 +5,8 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.gromov import functions, theory
+from grokbook.chapters.gromov.measures import in_another_guise
+from grokbook.tasks import ModularTask
 
 P = 31
 
@@ -61,3 +63,23 @@ def test_accuracy_without_zeros_leaves_out_what_logarithms_cannot_answer():
     weights = theory.product_weights(P, 300, generator=0)
     assert theory.accuracy(*weights, np.outer(range(P), range(P)) % P) < 0.97
     assert functions.without_zeros(record(functions.PRODUCT, *weights)) == [1]
+
+
+def test_a_guise_is_a_pair_that_the_quadratic_form_does_not_tell_from_this_one():
+    trained = np.zeros((P, P), bool)
+    trained[3, 5] = trained[0, 0] = True
+    found = in_another_guise(trained)
+    pairs = list(zip(*np.nonzero(found), strict=True))
+    assert pairs == [(0, 0), (5, 3), (P - 5, P - 3), (P - 3, P - 5)]
+    assert {(n * n + m * m + n * m) % P for n, m in pairs[1:]} == {(9 + 25 + 15) % P}
+
+
+def test_what_a_network_misses_is_counted_beside_the_pairs_without_a_guise():
+    coords = {"f": functions.HARD, "p": P, "seed": 0, "train_fraction": 0.7}
+    curve = xr.Dataset(
+        {"test_accuracy": (("run", "step"), [[0.1, 0.75]])}, {name: ("run", [value]) for name, value in coords.items()}
+    )
+    found = functions.guises(curve)
+    assert found.asked == P * P - ModularTask(P, functions.HARD, 0.7).in_train(0).sum()
+    assert found.missed == np.rint(found.asked / 4) and found.without == np.rint((1 - found.share) * found.asked)
+    assert found.share == pytest.approx(1 - 0.3**3, abs=0.03)

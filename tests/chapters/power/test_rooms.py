@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.power import CHAPTER, Settings
+from grokbook.chapters.power.curve import norm_turns
 from grokbook.chapters.power.operations import alone, by_y_alone
 from grokbook.chapters.power.optimizers import better
 from grokbook.chapters.power.rows import of_noise, regularity, ring, wave_plane
@@ -202,3 +203,10 @@ def test_a_circle_has_every_point_in_place_and_random_rows_have_not():
     assert ring(shaken.T, 12)[0] < 6 and regularity(shaken.T) < 0.6  # a ring that the fine order does not see
     missed, in_order = of_noise((128, 97))
     assert missed > 25 and in_order < 0.15
+
+
+def test_the_turns_of_the_norm_are_those_of_its_largest_rise_before_the_rule():
+    norm, test = [9, 5, 4, 6, 8, 7, 3, 12], [0, 0, 0.1, 0.2, 0.3, 0.6, 1, 1]  # what comes after 99 % does not count
+    curves = {"total_norm": norm, "test_accuracy": test}
+    record = xr.Dataset({name: (("run", "step"), [values]) for name, values in curves.items()}, {"step": range(8)})
+    assert [found.tolist() for found in norm_turns(record)] == [[4], [8], [0.3]]
