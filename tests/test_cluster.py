@@ -24,7 +24,7 @@ from grokbook.train import records, runner, workers
 from tests import forked
 from tests.test_runner import Deadly, Failing, own_cache, poisoned, tiny  # noqa: F401 (own_cache is a fixture)
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 
 def eventually(condition, what, seconds=120, every=0.01):
@@ -146,6 +146,8 @@ def asking(cluster):
 def test_a_worker_killed_in_mid_shard_costs_that_shard_only(cluster):
     cluster.worker()
     cluster.worker()
+    with distributed.Client(cluster.address) as client:
+        client.wait_for_workers(2, timeout=120)  # else one may be done with all before the other is there
     with asking(cluster) as asked:
         eventually(lambda: len(files("progress")) == 2, "both workers to be at it")
         cluster.workers[0].kill()
