@@ -15,7 +15,7 @@ from grokbook.chapters.gromov.found import outputs, weights
 from grokbook.chapters.gromov.measures import in_another_guise
 from grokbook.chapters.gromov.training import ADAM, ADAMW, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
-from grokbook.curves import best, first, last, median, own_steps, t_train
+from grokbook.curves import at, best, first, last, median, own_steps, peak, t_train
 from grokbook.measures.common import Array
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import Optimizer
@@ -263,7 +263,7 @@ def guises(record: xr.Dataset) -> xr.Dataset:
 
 def at_best(record: xr.Dataset, name: str) -> Array:
     """(run,) a curve where test accuracy is highest."""
-    return np.take_along_axis(record[name].values, record.test_accuracy.argmax("step").values[:, None], 1)[:, 0]
+    return at(record, name, peak(record, "test_accuracy")[0])
 
 
 section.claim(
