@@ -133,7 +133,7 @@ def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
     variables, rows = {}, coset_rows.W_U.values.astype(float).swapaxes(-1, -2)
     for subgroup in SUBGROUPS:
         found = [[coset_contrast(one, subgroup) for one in run] for run in rows]
-        for name in ("ratio", "parity", "deviations", "p_value"):
+        for name in ("ratio", "expected", "deviations", "p_value"):
             values = [[getattr(one, name) for one in run] for run in found]
             variables["point_" * (subgroup == "point") + name] = ("run", "snapshot"), values
     return xr.Dataset({**variables, "best": ("run", best(coset_rows))}, {"label": ("run", coset_rows.label.values)})

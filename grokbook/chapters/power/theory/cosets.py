@@ -25,10 +25,9 @@ class CosetContrast(NamedTuple):
 
     ratio: float  #: mean cosine distance within cosets over that between them; small where they cluster
     partition: int  #: the way: an index of `coset_partitions`
-    null: Array  #: (draws,) the best of as many, too, with the elements' names exchanged at random
+    expected: float  #: the null's mean ratio: the best of as many, too, with the elements' names exchanged at random
     deviations: float  #: by how many standard deviations of the null the ratio lies below its mean
     p_value: float  #: share of draws, and of the ratio itself, that are as small
-    parity: float  #: the ratio that parity alone gives, even against odd permutations
 
 
 def coset_contrast(
@@ -71,8 +70,7 @@ def coset_contrast(
     # where all partitions do the same, as under parity alone, differences are rounding
     deviations = gap / spread if spread > 1e-9 * abs(float(null.mean())) else 0.0
     as_small = float((1 + (null <= best + 1e-12).sum()) / (1 + draws))
-    by_parity = float(_ratios(distance, halves[None])[0])
-    return CosetContrast(best, int(ratios.argmin()), null, deviations, as_small, by_parity)
+    return CosetContrast(best, int(ratios.argmin()), float(null.mean()), deviations, as_small)
 
 
 def _ratios(distance: Array, partitions: NDArray[np.int64]) -> Array:
