@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,31 +16,38 @@ WORDS = {
     "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
     "hidden": "hidden units {}", "activation": "{} units", "offset": "k = {}", "f": "f = {}",
     "train_fraction": "α = {}", "train_size": "n = {}", "steps": "{} steps", "loss": "{}", "optimizer": "{}",
-    "beta2": "β₂ = {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}", "W_2_lr": "last layer's lr {}",
+    "beta2": "β₂ = {}", "eps": "ε = {}", "warmup": "warm-up {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}", "W_2_lr": "last layer's lr {}",
     "momentum": "momentum {}", "weight_decay": "decay {}", "W_E_weight_decay": "embeddings' decay {}",
-    "dropout": "dropout {}", "batch_size": "batch {}", "init_scale": "initial scale {}", "scaling": "scaling {}",
+    "decay_to_start": "towards the start", "update_noise": "noise of updates {}", "weight_noise": "noise of weights {}",
+    "dropout": "dropout {}", "batch_size": "batch {}", "last_batch": "an epoch's last batch {}", "init_scale": "initial scale {}", "scaling": "scaling {}",
     "embedding_std": "embeddings' sd {}",
 }  # fmt: skip
-USUAL = {"init_scale": 1.0, "beta2": 0.999}
+USUAL = {"init_scale": 1.0, "beta2": 0.999, "eps": 1e-8}
 NAMES = {"mse": "squared error", "cross_entropy": "cross-entropy", "SGD": "gradient descent", "WarmAdamW": "AdamW"}
 
 
 def describe(record: xr.Dataset) -> str:
     """The settings of a record as a phrase."""
     columns = {str(name): record[name].values for name in record.coords if record[name].dims == ("run",)}
-    return _phrase(columns, [run.get("batch_size") for run in json.loads(record.attrs["recipe"])["runs"]])
+    return _phrase(columns, [_batches(run.get) for run in json.loads(record.attrs["recipe"])["runs"]])
 
 
 def settings(runs: Sequence[Any]) -> str:
     """The same for runs that have no record."""
     columns = {name: np.array(values) for name, values in coordinates(runs).items()}
-    return _phrase(columns, [run.batch_size for run in runs])
+    return _phrase(columns, [_batches(vars(run).get) for run in runs])
 
 
-def _phrase(columns: Mapping[str, Any], batches: Sequence[int | None]) -> str:
-    if any(batches):  # else every step takes the whole training set
-        whole = columns.get("train_size", np.zeros(len(batches), int)).tolist()
-        columns = {**columns, "batch_size": np.array([one or all_ for one, all_ in zip(batches, whole, strict=True)])}
+def _batches(of: Callable[[str], Any]) -> tuple[int, str]:
+    """A run's batch size, 0 for the whole training set, and what becomes of an epoch's last samples."""
+    return of("batch_size") or 0, of("last_batch") or ""
+
+
+def _phrase(columns: Mapping[str, Any], batches: Sequence[tuple[int, str]]) -> str:
+    sizes, rests = map(np.array, zip(*batches, strict=True))
+    if sizes.any():  # else every step takes the whole training set
+        whole = columns.get("train_size", np.zeros(len(sizes), int))
+        columns = {**columns, "batch_size": np.where(sizes == 0, whole, sizes), "last_batch": rests}
     own: dict[str, list[str]] = {}
     for label in dict.fromkeys(columns["label"].tolist()):
         here = {name: columns[name][columns["label"] == label] for name in WORDS if name in columns}

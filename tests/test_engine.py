@@ -340,6 +340,22 @@ def test_snapshots_hold_the_weights_of_their_step():
     assert record["output[3]"].dims == ("run", "snapshot", "n", "m")
 
 
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [({"test_accuracy": np.ones(1)}, "test_accuracy, which is there"), ({"mine": 7.0}, r"mine of shape \(\)")],
+)
+def test_a_measure_gives_one_number_a_member_under_a_name_of_its_own(monkeypatch, made, words):
+    monkeypatch.setitem(monitor.MEASURES, "mine", lambda now: made)
+    with pytest.raises(ValueError, match=words):
+        engine.train(experiment(members(SGD(0.5), seeds=(0,)), measures=("mine",)))
+
+
+def test_a_network_whose_outputs_have_another_shape_is_told_which(monkeypatch):
+    monkeypatch.setattr(TwoLayerMLP, "__call__", lambda self, params, inputs: inputs.double().sum(-1))
+    with pytest.raises(ValueError, match=r"TwoLayerMLP gives outputs of shape \(1, \d+\), and \(M, B, classes\)"):
+        engine.train(experiment(members(SGD(0.5), seeds=(0,))))
+
+
 def test_an_unknown_thing_to_keep_is_named():
     with pytest.raises(ValueError, match="output\\[q\\]"):
         engine.train(experiment(members(SGD(0.1), seeds=(0,)), keep=("nonsense",)))

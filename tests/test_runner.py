@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -575,10 +576,17 @@ def test_what_is_written_outside_the_book_is_trained_again_when_its_code_changes
         )
 
     assert with_model("return 1.0").hash == with_model("return 1.0  # one").hash != with_model("return 2.0").hash
+    assert with_model("1\n  gain = 2").hash != with_model("1\n  gain = 3").hash
+    assert with_model("1\n  def f(self, k=2): 1").hash != with_model("1\n  def f(self, k=3): 1").hash
     asked = dataclasses.replace(tiny(), measures=("mine",))
     seen = set()
-    for measure in (lambda now: {"mine": now.losses}, lambda now: {"mine": now.outputs}):
+
+    def named(name, **about):
+        return lambda now, factor=about.get("factor", 1): {name: now.losses}
+
+    of = [lambda now: {"mine": now.outputs}, named("a"), named("b"), named("a", factor=2), named("a")]
+    for measure in (*of, partial(of[0]), partial(of[0], more=1)):
         monkeypatch.setitem(monitor.MEASURES, "mine", measure)
         seen.add(asked.hash)
     monkeypatch.setitem(monitor.VERSIONS, "mine", 2)
-    assert len(seen) == 2 and asked.recipe["measure_versions"]["mine"].startswith("2, ")
+    assert len(seen) == 5 and asked.recipe["measure_versions"]["mine"].startswith("2, ")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from types import CodeType
 from typing import Any, ClassVar, Protocol
 
@@ -100,16 +101,37 @@ def optional(thing: Any, name: str) -> Any:
 
 @functools.cache
 def own_code(thing: Any) -> str:
-    """A hash of a class's or function's code without what that calls; "" for those of this package: see ``version``."""
+    """A hash of a class's or function's code without what that calls; "" for those of this package: see ``version``.
 
-    def told(part: Any) -> Any:
-        if isinstance(part, CodeType):
-            return part.co_code, part.co_names, [told(one) for one in part.co_consts]
-        return sorted(map(repr, part)) if isinstance(part, frozenset) else repr(part)
-
+    Defaults, what a function closes over and attributes of a class are part of it where they are plain data.
+    """
     if thing.__module__.startswith("grokbook."):
         return ""
     owners = [one for one in getattr(thing, "__mro__", [thing]) if not one.__module__.startswith("grokbook.")]
-    parts = [getattr(it, "fget", getattr(it, "func", it)) for one in owners for it in (one, *vars(one).values())]
-    codes = [told(part.__code__) for part in map(inspect.unwrap, parts) if hasattr(part, "__code__")]
-    return hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
+    told: list[Any] = []
+    for owner in owners:
+        own = {one.name for one in fields(owner)} if is_dataclass(owner) else ()  # part of a recipe by their values
+        for name, part in (("", owner), *vars(owner).items()):
+            it = inspect.unwrap(getattr(part, "fget", getattr(part, "func", getattr(part, "__func__", part))))
+            if code := getattr(it, "__code__", None):
+                given = getattr(part, "args", ()), getattr(part, "keywords", {})  # of a partial
+                around = [cell.cell_contents for cell in it.__closure__ or ()]
+                told += [_plainly(one) for one in (code, it.__defaults__, it.__kwdefaults__, around, *given)]
+            elif name and not name.startswith("__") and name not in own:
+                told.append([name, _plainly(it)])
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def _plainly(value: Any) -> Any:
+    """Code and plain data as what is the same in every process; other things, which may tell their address, as ""."""
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, [_plainly(one) for one in value.co_consts]
+    if isinstance(value, Mapping):
+        value = [[key, one] for key, one in value.items()]
+    if isinstance(value, Set):
+        return sorted(map(repr, map(_plainly, value)))
+    if isinstance(value, tuple | list):
+        return [_plainly(one) for one in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return repr(value) if isinstance(value, int | float | complex | str | bytes | None) else ""

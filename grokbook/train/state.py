@@ -17,7 +17,7 @@ from grokbook.train import monitor
 from grokbook.train.capture import capture
 from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
-from grokbook.train.experiment import Run
+from grokbook.train.experiment import CURVES, Run
 from grokbook.train.monitor import Measured
 
 FLOATS_AT_ONCE = {"cpu": 1 << 25, "cuda": 1 << 31}  # between the layers in evaluation: 128 MB, 8 GB
@@ -120,7 +120,13 @@ class State:
         for split, mask in (("train", self.data.in_train.double()), ("test", (~self.data.in_train).double())):
             for name, values in asked.items():
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        return numbers | (monitor.numbers(names, self.measured(found)) if names else {})
+        for name, values in monitor.numbers(names, self.measured(found)).items() if names else ():
+            if name in CURVES:
+                raise ValueError(f"a measure gives {name}, which is there already: it needs another name")
+            if np.shape(values) != (len(self.runs),):
+                raise ValueError(f"a measure gives {name} of shape {np.shape(values)}: one number a member is needed")
+            numbers[name] = values
+        return numbers
 
     def losses(self, params: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """The training loss (M,) that other params would have."""
@@ -135,6 +141,9 @@ class State:
         with torch.no_grad():
             for rows, inputs in data.blocks(self._at_once()):
                 outputs, labels = run.model(params, inputs), data.labels[:, rows]
+                if outputs.shape[:-1] != labels.shape:
+                    told = f"{type(run.model).__name__} gives outputs of shape {tuple(outputs.shape)}"
+                    raise ValueError(f"{told}, and (M, B, classes) = {(*labels.shape, '...')} is needed")
                 answers = predictions(outputs, data.targets)
                 of_rows = sample_losses(outputs, labels, run.loss, data.wanted(labels)).double() if losses else answers
                 found.append((of_rows, answers))
