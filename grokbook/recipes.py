@@ -16,11 +16,12 @@ WORDS = {
     "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
     "hidden": "hidden units {}", "activation": "{} units", "offset": "k = {}", "f": "f = {}",
     "train_fraction": "α = {}", "train_size": "n = {}", "steps": "{} steps", "loss": "{}", "optimizer": "{}",
-    "beta2": "β₂ = {}", "eps": "ε = {}", "warmup": "warm-up {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}", "W_2_lr": "last layer's lr {}",
-    "momentum": "momentum {}", "weight_decay": "decay {}", "W_E_weight_decay": "embeddings' decay {}",
-    "decay_to_start": "towards the start", "update_noise": "noise of updates {}", "weight_noise": "noise of weights {}",
-    "dropout": "dropout {}", "batch_size": "batch {}", "last_batch": "an epoch's last batch {}", "init_scale": "initial scale {}", "scaling": "scaling {}",
-    "embedding_std": "embeddings' sd {}",
+    "beta2": "β₂ = {}", "eps": "ε = {}", "warmup": "warm-up {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}",
+    "W_2_lr": "last layer's lr {}", "momentum": "momentum {}", "weight_decay": "decay {}",
+    "W_E_weight_decay": "embeddings' decay {}", "decay_to_start": "towards the start",
+    "update_noise": "noise of updates {}", "weight_noise": "noise of weights {}", "dropout": "dropout {}",
+    "batch_size": "batch {}", "last_batch": "an epoch's last batch {}", "init_scale": "initial scale {}",
+    "scaling": "scaling {}", "embedding_std": "embeddings' sd {}",
 }  # fmt: skip
 USUAL = {"init_scale": 1.0, "beta2": 0.999, "eps": 1e-8}
 NAMES = {"mse": "squared error", "cross_entropy": "cross-entropy", "SGD": "gradient descent", "WarmAdamW": "AdamW"}
@@ -48,6 +49,9 @@ def _phrase(columns: Mapping[str, Any], batches: Sequence[tuple[int, str]]) -> s
     if sizes.any():  # else every step takes the whole training set
         whole = columns.get("train_size", np.zeros(len(sizes), int))
         columns = {**columns, "batch_size": np.where(sizes == 0, whole, sizes), "last_batch": rests}
+    decayed = np.any([np.nan_to_num(columns[name]) > 0 for name in columns if name.endswith("weight_decay")], axis=0)
+    named = np.array([NAMES.get(one, one) for one in columns["optimizer"]])
+    columns = {**columns, "optimizer": np.where((named == "AdamW") & ~decayed, "Adam", named)}  # which it is then
     own: dict[str, list[str]] = {}
     for label in dict.fromkeys(columns["label"].tolist()):
         here = {name: columns[name][columns["label"] == label] for name in WORDS if name in columns}

@@ -34,7 +34,16 @@ def test_a_record_explains_itself(record):
     assert record.train_loss.dims == ("run", "step") and record.W_in.dims == ("run", "snapshot", "hidden", "input")
     assert record.seed.values.tolist() == [0, 1, 2] and set(record.optimizer.values) == {"SGD"}
     assert (record.train_fraction == 0.5).all() and (record.width == 8).all()
-    assert record.train_loss.attrs["units"] and record.train_loss.attrs["long_name"]
+    told = {name: record[name].attrs for name in ("train_accuracy", "test_accuracy", "stopped_at")}
+    assert len({one["long_name"] for one in told.values()}) == 3
+    assert [one.get("units") for one in told.values()] == [None, None, "optimizer steps"]
+    made = xr.Dataset(
+        dict.fromkeys(("weight_norm_W_in", "reached_ipr", "embedding_ipr", "excess_loss"), ("run", [1.0]))
+    )
+    told = {name: one.attrs for name, one in records.named(made).data_vars.items()}
+    assert told["weight_norm_W_in"] == {"long_name": "norm of W_in"}
+    assert "of ipr reached" in told["reached_ipr"]["long_name"] and told["reached_ipr"]["units"] == "optimizer steps"
+    assert told["embedding_ipr"] == told["excess_loss"] == {}  # a measure's own, of which nothing is known here
     for key in ("hash", "recipe", "torch", "products", "numpy", "machine", "wall_seconds", "started_at", "commit"):
         assert key in record.attrs
 

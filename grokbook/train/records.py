@@ -40,19 +40,20 @@ SNAPSHOT_BITS = 11  # of mantissa, three decimal digits: they halve a file, and 
 PLACE = ("device", "machine", "torch", "products")  # what decides rounding; the last is the library of products
 FULL_DISK_SECONDS = 10.0  # between two tries to write to a full disk
 
-UNITS = {  # of names that hold these; the last of several is meant, as for ``reached_rqi``
-    "loss": ("1", "mean loss over samples"),
-    "accuracy": ("1", "share of pairs answered correctly"),
-    "weight_norm": ("1", "Frobenius norm of a weight matrix"),
-    "gradient_norm": ("1", "Frobenius norm of the training loss's gradient"),
-    "ipr": ("1", "inverse participation ratio, mean over hidden units"),
-    "stopped_at": ("optimizer steps", "step at which the run ended"),
-    "effective_dimension": ("1", "exponential of the entropy of the embeddings' variance shares"),
-    "rqi": ("1", "representation quality index, the share of parallelograms that close"),
-    "diverged_at": ("optimizer steps", "first evaluation at which the loss was not finite; missing if never"),
-    "snapshot_step": ("optimizer steps", "step at which a snapshot was taken"),
-    "reached": ("optimizer steps", "first step looked at with the threshold reached; missing if never"),
+NAMES = {  # of what any record may hold; results/README.md tells of the rest, too
+    "train_loss": "mean loss over the training samples",
+    "test_loss": "mean loss over the held-out samples",
+    "train_accuracy": "accuracy on the training samples",
+    "test_accuracy": "accuracy on the held-out samples",
+    "total_norm": "norm of all parameters",
+    "weight_norm_": "norm of {}",
+    "gradient_norm_": "norm of the training loss's gradient, {}",
+    "stopped_at": "step at which the run ended",
+    "diverged_at": "first evaluation at which the loss was not finite; missing if never",
+    "snapshot_step": "step at which a snapshot was taken",
+    "reached_": "first step looked at with the threshold of {} reached; missing if never",
 }
+OF_STEPS = ("stopped_at", "diverged_at", "snapshot_step", "reached_")  # counted in them; all others have no unit
 
 
 class DamagedRecord(Exception):
@@ -85,11 +86,7 @@ def assemble(
     """A record from its parts: recipe coordinates on ``run``, units and long names, recipe and provenance."""
     record = xr.Dataset(dict(variables), {"step": ("step", steps, {"units": "optimizer steps"})})
     record = record.assign_coords({name: ("run", values) for name, values in coordinates(experiment.runs).items()})
-    for name, variable in record.data_vars.items():
-        for key, (units, long_name) in UNITS.items():
-            if key in str(name):
-                variable.attrs.update(units=units, long_name=long_name)
-    return record.assign_attrs(
+    return named(record).assign_attrs(
         schema=SCHEMA,
         experiment=experiment.name,
         scale=experiment.scale,
@@ -100,6 +97,15 @@ def assemble(
         numpy=np.__version__,
         **provenance,
     )
+
+
+def named(record: xr.Dataset) -> xr.Dataset:
+    """A record with the long names and units of today's ``NAMES``, in place."""
+    for name, variable in record.data_vars.items():
+        key = next((one for one in NAMES if name == one or (one[-1] == "_" and str(name).startswith(one))), "")
+        told = {"long_name": NAMES[key].format(str(name).removeprefix(key))} if key else {}
+        variable.attrs = told | ({"units": "optimizer steps"} if key in OF_STEPS else {})
+    return record
 
 
 def merge(experiment: Experiment, parts: Sequence[xr.Dataset], places: Sequence[Sequence[int]]) -> xr.Dataset:
@@ -353,7 +359,7 @@ def _unpadded(row: xr.Dataset) -> xr.Dataset:
 def find(experiment: Experiment, path: Path) -> xr.Dataset:
     """The record at ``path``, if it is this experiment's and whole; raises what ``belongs`` and ``load`` do."""
     belongs(experiment, path)
-    record = _whole(path).assign_attrs(scale=experiment.scale)
+    record = named(_whole(path)).assign_attrs(scale=experiment.scale)
     asked = {name: xr.Variable("run", values) for name, values in coordinates(experiment.runs).items()}
     for name, values in asked.items():
         if name != "label" and name in record.coords and not values.equals(record[name].variable):
