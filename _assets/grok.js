@@ -32,6 +32,12 @@
     show();
   });
 
+  // A cell of a fold's table says on a phone, where it stands alone, which column it is from.
+  document.querySelectorAll("details.sd-dropdown td:not([data-label])").forEach(function (cell) {
+    const head = cell.closest("table").tHead?.rows[0].cells[cell.cellIndex]?.textContent.trim();
+    if (head) cell.dataset.label = head;
+  });
+
   // A click on a figure, or Enter where a keyboard is on it, shows it as large as the window; Escape goes back.
   const view = document.createElement("dialog");
   view.className = "grok-view";
@@ -57,6 +63,11 @@
   let theme = root.dataset.theme;
   window.addEventListener("beforeprint", function () { theme = root.dataset.theme; root.dataset.theme = "light"; });
   window.addEventListener("afterprint", function () { root.dataset.theme = theme; });
+
+  // Who follows a link to this page wants to see where it leads.
+  document.querySelectorAll("dialog").forEach(function (dialog) {
+    dialog.addEventListener("click", event => event.target.closest('a[href^="#"]') && dialog.close());
+  });
 
   // What a fold holds is reached by its address.
   function open() {

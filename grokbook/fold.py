@@ -69,7 +69,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str
         inside += f"<p>Before the changes that no error forced, which counts: {words.html(how)}.</p>"
         inside += _parts(claim.earlier, counted) if claim.earlier else ""
     if claim.forecast:
-        inside += f"<p>Forecast before training: {escape(claim.forecast)}.</p>"
+        inside += f"<p>Forecast before training: {words.html(claim.forecast)}.</p>"
     inside += "".join(f"<p>{words.html(line)}</p>" for line in register.story(entry))
     inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     summary = f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "

@@ -149,7 +149,7 @@ def plan(workers: Sequence[int], gpu_tflops: float, launch_ms: float) -> Html:
                 name.replace("/", "/<wbr>").replace("_", "_<wbr>"),
                 f"{len(experiment.runs):,}",
                 f"{experiment.member_steps:,}",
-                f"{work / 1e15:,.0f}" if work > 1e16 else f"{work / 1e15:.2g}",
+                words.number(work / 1e15),
                 _time(work / core.rate),
                 _time(spent) if spent else "–",
                 *map(_time, planned),
