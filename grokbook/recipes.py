@@ -16,11 +16,12 @@ WORDS = {
     "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
     "hidden": "hidden units {}", "activation": "{} units", "offset": "k = {}", "f": "f = {}",
     "train_fraction": "α = {}", "train_size": "n = {}", "steps": "{} steps", "loss": "{}", "optimizer": "{}",
-    "beta2": "β₂ = {}", "eps": "ε = {}", "warmup": "warm-up {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}", "W_2_lr": "last layer's lr {}",
+    "beta2": "β₂ = {}", "eps": "ε = {}", "warmup": "warm-up {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}",
+    "W_2_lr": "last layer's lr {}",
     "momentum": "momentum {}", "weight_decay": "decay {}", "W_E_weight_decay": "embeddings' decay {}",
     "decay_to_start": "towards the start", "update_noise": "noise of updates {}", "weight_noise": "noise of weights {}",
-    "dropout": "dropout {}", "batch_size": "batch {}", "last_batch": "an epoch's last batch {}", "init_scale": "initial scale {}", "scaling": "scaling {}",
-    "embedding_std": "embeddings' sd {}",
+    "dropout": "dropout {}", "batch_size": "batch {}", "last_batch": "an epoch's last batch {}",
+    "init_scale": "initial scale {}", "scaling": "scaling {}", "embedding_std": "embeddings' sd {}",
 }  # fmt: skip
 USUAL = {"init_scale": 1.0, "beta2": 0.999, "eps": 1e-8}
 NAMES = {"mse": "squared error", "cross_entropy": "cross-entropy", "SGD": "gradient descent", "WarmAdamW": "AdamW"}

@@ -581,8 +581,8 @@ def test_what_is_written_outside_the_book_is_trained_again_when_its_code_changes
     asked = dataclasses.replace(tiny(), measures=("mine",))
     seen = set()
 
-    def named(name, **about):
-        return lambda now, factor=about.get("factor", 1): {name: now.losses}
+    def named(name, factor=1):
+        return lambda now, factor=factor: {name: now.losses}
 
     of = [lambda now: {"mine": now.outputs}, named("a"), named("b"), named("a", factor=2), named("a")]
     for measure in (*of, partial(of[0]), partial(of[0], more=1)):

@@ -120,12 +120,12 @@ class State:
         for split, mask in (("train", self.data.in_train.double()), ("test", (~self.data.in_train).double())):
             for name, values in asked.items():
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        for name, values in monitor.numbers(names, self.measured(found)).items() if names else ():
+        for name, measured in monitor.numbers(names, self.measured(found)).items() if names else ():
             if name in CURVES:
                 raise ValueError(f"a measure gives {name}, which is there already: it needs another name")
-            if np.shape(values) != (len(self.runs),):
-                raise ValueError(f"a measure gives {name} of shape {np.shape(values)}: one number a member is needed")
-            numbers[name] = values
+            if np.shape(measured) != (len(self.runs),):
+                raise ValueError(f"a measure gives {name} of shape {np.shape(measured)}: one number a member is needed")
+            numbers[name] = measured
         return numbers
 
     def losses(self, params: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
