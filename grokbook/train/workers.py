@@ -106,7 +106,8 @@ class Processes(ThreadPoolExecutor):
 
 def begin_worker(number: int) -> None:
     """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of a terminal; whoever asked then asks to stop
+    for one in (signal.SIGINT, signal.SIGHUP):  # which reach all of a terminal; whoever asked then asks to stop
+        signal.signal(one, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
@@ -137,10 +138,15 @@ def settle(threads: int) -> None:
         keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
 
 
+def ends() -> list[signal.Signals]:
+    """How else Ctrl-C is said: by a batch system, and by a terminal that is closed, except to ``nohup``."""
+    return [signal.SIGTERM, *[signal.SIGHUP] * (signal.getsignal(signal.SIGHUP) != signal.SIG_IGN)]
+
+
 @contextlib.contextmanager
-def heeding(*signals: signal.Signals) -> Iterator[None]:
-    """While it lasts, these signals end trainings with a checkpoint, not in the midst of a step."""
-    heard = signals if threading.current_thread() is threading.main_thread() else ()
+def heeding(*more: signal.Signals) -> Iterator[None]:
+    """While it lasts, Ctrl-C, its likes and ``more`` end trainings with a checkpoint, not in the midst of a step."""
+    heard = {signal.SIGINT, *ends(), *more} if threading.current_thread() is threading.main_thread() else ()
     before = {one: signal.signal(one, _stop) for one in heard}
     try:
         yield
@@ -158,7 +164,7 @@ def _stop(*_: object) -> None:
 @contextlib.contextmanager
 def until(minutes: float | None) -> Iterator[None]:
     """While it lasts, and at most so long, trainings go on; a signal to end stops them as well."""
-    with heeding(signal.SIGALRM, signal.SIGTERM, signal.SIGINT):
+    with heeding(signal.SIGALRM):
         signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))
         try:
             yield
