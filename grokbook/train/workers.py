@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,6 +58,9 @@ class Processes(ThreadPoolExecutor):
     def __init__(self, count: int, gpus: int | None = None) -> None:
         super().__init__(count)
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy in the processes: see ``settle``
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited: it outlasts a closed terminal
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.gpus = gpus or count
         self.pools: dict[int, ProcessPoolExecutor] = {}  # by number, which says whose GPU is whose
         self.free = list(range(count))
