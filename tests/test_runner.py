@@ -199,6 +199,15 @@ def test_what_counts_is_the_folder_and_not_the_futures():
         runner.train(tiny(steps=7), executor=executor, block=1)
 
 
+def test_a_stop_that_reached_a_worker_first_is_told_without_its_traceback(tmp_path):
+    future, stopped = Future(), KeyboardInterrupt("stopped")
+    stopped.__cause__ = RuntimeError("a traceback, as of another process")
+    future.set_exception(stopped)
+    with pytest.raises(KeyboardInterrupt, match="stopped") as told:
+        runner._why_not(tiny(), tmp_path, future)
+    assert told.value.__cause__ is None and told.value.__suppress_context__
+
+
 def test_a_worker_of_another_version_is_told_apart(tmp_path):
     with pytest.raises(ValueError, match="another version of grokbook"):
         runner.train_shard(tiny(), str(tmp_path / "part-0123456789abcdef.nc"), "cpu")
@@ -363,6 +372,12 @@ def test_a_signal_is_heeded_to_the_end_of_the_outermost_and_no_longer(sent):
         assert not workers.STOP.is_set() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_may_interrupt_the_handler_of_another():
+    with workers.STOP._cond:
+        assert workers.STOP._cond.acquire(blocking=False), "set twice, it would hang"
+        workers.STOP._cond.release()
 
 
 def test_a_terminal_that_is_closed_ends_no_training_of_nohup():

@@ -365,6 +365,8 @@ def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
         why = f"it ended, but {folder} holds no record of it: do its workers share that folder?"
     except (CancelledError, TimeoutError):
         why = "the scheduler was lost"
+    except KeyboardInterrupt as error:  # its worker was told to end as well: whose traceback says no more
+        raise error.with_traceback(None) from None
     except Exception as error:
         why = f"{type(error).__name__}: {error}".splitlines()[0]
     report = part.with_suffix(".error")

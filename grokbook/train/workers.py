@@ -25,7 +25,17 @@ TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
 CONNECT_SECONDS = 10.0  # to a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 LARGEST_KEPT = 2**25  # bytes of a freed array that the process keeps; glibc takes no more
-STOP = threading.Event()  # set, trainings of this process write a checkpoint after the step they are at, and end
+
+
+class Signalled(threading.Event):
+    """An event that handlers of signals may set: where one interrupts another, or a wait, the plain one hangs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = threading.Condition()  # of a lock that can be taken twice
+
+
+STOP = Signalled()  # set, trainings of this process write a checkpoint after the step they are at, and end
 
 
 class TrainingFailed(Exception):
