@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from grokbook.book.parameters import BadInput
 from grokbook.chapters import Entry, chapters
 from grokbook.chapters import experiments as entries
 from grokbook.curves import first_step
-from grokbook.train import planning, queue, records, runner, say
+from grokbook.train import planning, queue, records, runner, say, workers
 from grokbook.train import verify as check
 from grokbook.train.experiment import Experiment
 from grokbook.train.workers import TrainingFailed
@@ -38,10 +39,14 @@ def list_(arguments: argparse.Namespace) -> None:
     """every experiment, the state of its record, and what it is for"""
     rows, whole = [("experiment", "record", "scale", "cost", "what it is")], arguments.do is status
     for name, entry in experiments(arguments.experiment).items():
-        found = runner.status(entry.make(), whole=whole)
-        if found.state == "missing" and (smaller := stand_in(entry)) is not None:  # which a page shows instead
-            instead = runner.status(smaller, whole=whole)
-            found = found if instead.state == "missing" else instead
+        try:
+            found = runner.status(entry.make(), whole=whole)
+            if found.state == "missing" and (smaller := stand_in(entry)) is not None:  # which a page shows instead
+                instead = runner.status(smaller, whole=whole)
+                found = found if instead.state == "missing" else instead
+        except OSError as error:
+            rows.append((name, "unreadable", "", "", f"{error.filename}: {error.strerror}"))
+            continue
         why = found.why and f"{found.why}; grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
         rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
@@ -57,8 +62,6 @@ def status(arguments: argparse.Namespace) -> None:
 def train(arguments: argparse.Namespace) -> None:
     """train an experiment, or all of a chapter whose records are missing, and store the record"""
     parameters.check_device(arguments.device, arguments.scheduler)
-    if arguments.out and arguments.out.is_file():
-        raise BadInput(f"--out: {arguments.out} is no folder")
     missing, failed = [], []
     for experiment in wanted(arguments):
         if not arguments.fresh:
@@ -163,8 +166,10 @@ def verify(arguments: argparse.Namespace) -> None:
         if given := " ".join(arguments.parameter):
             raise BadInput(f"there is no record of {experiment.name} with {given} to verify")
         why = f" ({found.why})" if found.why else ""
-        told = f"the record of {experiment.name} is {found.state}{why}"
-        raise BadInput(f"{told}; only a present one can be verified, or with --reduced the one that stands in for it")
+        smaller = stand_in(experiments(experiment.name)[experiment.name])
+        there = smaller is not None and runner.status(smaller, whole=False).state == "present"
+        what = "--reduced verifies the smaller one, which is there" if there else "only a present one can be verified"
+        raise BadInput(f"the record of {experiment.name} is {found.state}{why}; {what}")
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
     how = {name: getattr(arguments, name) for name in ("sample", "device", "workers", "scheduler")}
     try:
@@ -268,12 +273,18 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def folder(text: str) -> Path:
+    if not text or Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+    return Path(text)
+
+
 def options() -> dict[str, dict[str, Any]]:
     """Every argument that a command may take."""
     user = session.current()
     number: dict[str, Any] = {"type": positive, "metavar": "N"}
     flag: dict[str, Any] = {"action": "store_true"}
-    folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
+    into: dict[str, Any] = {"type": folder, "metavar": "DIR"}
     given: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME=VALUE"}
     return {
         "chapter": {"metavar": "CHAPTER"},
@@ -287,7 +298,7 @@ def options() -> dict[str, dict[str, Any]]:
         "--fresh": {**flag, "help": "ignore stored records and train again"},
         "--reduced": {**flag, "help": "the smaller one that stands in for it on a page"},
         "--device": {"default": user.device, "help": "auto (default: CUDA where there is one), cpu or cuda"},
-        "--out": {**folder, "help": "where records go (default: the local cache; of queue: results/)"},
+        "--out": {**into, "help": "where records go (default: the local cache; of queue: results/)"},
         "--workers": {**number, "help": "processes (default: one per core or per GPU)"},
         "--scheduler": {
             "metavar": "ADDRESS",
@@ -343,19 +354,27 @@ def parser() -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; see the module's docstring for the exit status."""
-    arguments = parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # how a batch system says Ctrl-C
+    try:
+        arguments = parser().parse_args(argv)
+    except ValueError as error:  # of a variable
+        say(str(error))
+        return 2
+    for one in workers.ends():
+        signal.signal(one, signal.default_int_handler)
     try:
         arguments.do(arguments)
     except BadInput as error:
         say(str(error).replace("\n", "\\n"))
         return 2
     except KeyboardInterrupt:
-        kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on from its last checkpoint"
+        kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on with what was trained"
         say(f"interrupted; {kept}")
         return 130
     except BrokenPipeError:
         sys.stderr.close()
+    except shutil.Error as error:  # of a copied folder: source, place and why, of each file
+        source, place, why = error.args[0][0]
+        say(f"cannot copy {source} to {place}: " + re.sub(r"\[Errno \d+\] |: '.*", "", why))
     except OSError as error:
         if error.errno is None:
             raise

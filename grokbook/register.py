@@ -32,14 +32,20 @@ def path(chapter: str) -> Path:
 
 
 def load(chapter: str) -> dict[str, Any]:
-    """Claim id -> entry, in the order of the chapter; empty without a register, ``ValueError`` where it is no JSON."""
+    """Claim id -> entry, in the order of the chapter; empty without a register, ``ValueError`` where it is none."""
     file = path(chapter)
     if not file.exists():
         return {}
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{file.name} of {chapter}, line {error.lineno}: {error.msg}") from None
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        if not all({"date", "record"} <= one.keys() for entry in entries.values() for one in entry["versions"]):
+            raise TypeError
+    except (AttributeError, LookupError, TypeError):
+        told = "claims, each with a list of versions that have a date and a record, are needed"
+        raise ValueError(f"{file.name} of {chapter}: {told}") from None
+    except ValueError as error:
+        raise ValueError(f"{file.name} of {chapter}: {error}") from None
+    return entries
 
 
 def changed(entry: Entry) -> bool:

@@ -31,9 +31,12 @@ class Session:
 
 
 def current() -> Session:
-    """What this process was handed, or else what the user says."""
+    """What this process was handed, or else what the user says; ``ValueError`` of what is no session."""
     if handed := os.environ.get("GROKBOOK"):
-        return Session(**json.loads(handed))
+        try:
+            return Session(**json.loads(handed))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the variable GROKBOOK = {handed!r} is not what a build hands on: {error}") from None
     names = "CACHE", "DEVICE", "FRESH", "SCHEDULER"
     cache, device, fresh, scheduler = (os.environ.get(f"GROKBOOK_{name}", "") for name in names)
     cache = cache and os.path.abspath(cache)  # a kernel has another working directory

@@ -113,8 +113,10 @@ def read(value: Any, kind: Any) -> Any:
     ``ValueError`` where it is not of that type; nothing is rounded.
     """
     if get_origin(kind) is tuple and isinstance(value, str | list | tuple):
-        parts = [one.strip(" '\"") for one in value.strip("[]()").split(",")] if isinstance(value, str) else value
-        return tuple(read(one, get_args(kind)[0]) for one in parts)
+        if isinstance(value, str):
+            bare = value[1:-1] if value[:1] + value[-1:] in ("[]", "()") else value
+            value = [one.strip(" '\"") for one in bare.split(",")]
+        return tuple(read(one, get_args(kind)[0]) for one in value)
     if isinstance(value, str) and kind is not str:
         value = {"true": True, "false": False}.get(value.lower()) if kind is bool else kind(value)
     if kind is float and type(value) is int:

@@ -46,20 +46,38 @@ def test_every_committed_entry_is_an_experiment_whose_cost_is_known():
     ("given", "words"),
     [
         ({"experiment": "gu/bass"}, "bass"),
-        ({"experiment": "go/base"}, "no chapter 'go'"),
+        ({"experiment": "gu/nope"}, 'no experiment "gu/nope"; there is: gu/base'),
+        ({"experiment": 5}, "experiment = 5 is not of type str"),
+        ({"experiment": "go/base"}, 'no chapter "go"'),
         ({"experiment": "gu/base", "parameters": {"pp": 5}}, "takes no pp"),
         ({"experiment": "gu/base", "parameters": {"seeds": 0}}, "seeds = 0: a whole number"),
-        ({"experiment": "gu/base", "stand_in": 9}, "index out of range"),
+        ({"experiment": "gu/base", "stand_in": 9}, "stand_in = 9: it has"),
+        ({"experiment": "gu/base", "core_minutes": "x"}, "core_minutes = 'x' is not of type float"),
+        ({"experiment": "gu/base", "priority": "high"}, "priority = 'high' is not of type int"),
+        ({"experiment": "gu/base", "why": 5}, "why = 5 is not of type str"),
+        ({"a": 1}, "experiment, why and priority are needed"),
         ({"experiment": "gu/base", "standin": 0}, "standin"),
     ],
 )
 def test_an_entry_that_means_nothing_is_refused_in_one_line(given, words, tmp_path, monkeypatch, capsys):
     path = tmp_path / "queue.json"
-    path.write_text(json.dumps([given | {"why": "", "priority": 1}]))
+    path.write_text(json.dumps([{"why": "", "priority": 1} | given]))
     monkeypatch.setattr(queue, "PATH", path)
     assert command_line.main(["queue"]) == 2
     told = capsys.readouterr().err
     assert len(told.splitlines()) == 1 and "entry 0" in told and words in told
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"5", "a list"), (b"null", "a list"), (b'{"a": 1}', "a list"), (b"[1]", "are needed"), (b"\xff", "utf-8")],
+)
+def test_what_is_no_queue_is_refused_in_one_line(content, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(queue, "PATH", tmp_path / "queue.json")
+    queue.PATH.write_bytes(content)
+    assert command_line.main(["queue"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("grokbook: queue.json") and words in told and told.count("\n") == 1
 
 
 def test_first_comes_priority_then_what_is_soonest_done(tmp_path):

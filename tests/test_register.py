@@ -27,10 +27,15 @@ def test_a_change_before_the_record_or_one_that_an_error_forced_leaves_todays_ve
     assert register.counted(before, "reproduced") == register.counted(forced, "reproduced") == "reproduced"
 
 
-def test_a_chapter_without_a_register_has_no_entries_and_a_broken_one_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b'{"a": ', "line 1"), (b"\xff", "utf-8")]
+    + [(one, "versions") for one in (b"[]", b"5", b'{"a": 5}', b'{"a": {}}', b'{"a": {"versions": [5]}}')],
+)
+def test_a_chapter_without_a_register_has_no_entries_and_a_broken_one_is_named(content, words, tmp_path, monkeypatch):
     monkeypatch.setattr(records, "ROOT", tmp_path)
     assert register.load("none") == {}
     register.path("bad").parent.mkdir(parents=True)
-    register.path("bad").write_text('{"a": ', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"criteria\.json of bad, line 1"):
+    register.path("bad").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"criteria\.json of bad: .*{words}"):
         register.load("bad")

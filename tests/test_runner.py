@@ -199,6 +199,15 @@ def test_what_counts_is_the_folder_and_not_the_futures():
         runner.train(tiny(steps=7), executor=executor, block=1)
 
 
+def test_a_stop_that_reached_a_worker_first_is_told_without_its_traceback(tmp_path):
+    future, stopped = Future(), KeyboardInterrupt("stopped")
+    stopped.__cause__ = RuntimeError("a traceback, as of another process")
+    future.set_exception(stopped)
+    with pytest.raises(KeyboardInterrupt, match="stopped") as told:
+        runner._why_not(tiny(), tmp_path, future)
+    assert told.value.__cause__ is None and told.value.__suppress_context__
+
+
 def test_a_worker_of_another_version_is_told_apart(tmp_path):
     with pytest.raises(ValueError, match="another version of grokbook"):
         runner.train_shard(tiny(), str(tmp_path / "part-0123456789abcdef.nc"), "cpu")
@@ -352,16 +361,33 @@ def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_p
     assert list(parts.glob("*.checkpoint")) and not workers.STOP.is_set()
 
 
-def test_a_signal_is_heeded_to_the_end_of_the_outermost_and_no_longer():
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGALRM])
+def test_a_signal_is_heeded_to_the_end_of_the_outermost_and_no_longer(sent):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for what a shell runs in the background
     try:
-        with workers.heeding(signal.SIGTERM):
-            with workers.heeding(signal.SIGINT, signal.SIGTERM):
-                os.kill(os.getpid(), signal.SIGTERM)
+        with workers.heeding():
+            with workers.heeding(signal.SIGALRM):
+                os.kill(os.getpid(), sent)
             assert workers.STOP.is_set()
         assert not workers.STOP.is_set() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_may_interrupt_the_handler_of_another():
+    with workers.STOP._cond:
+        assert workers.STOP._cond.acquire(blocking=False), "set twice, it would hang"
+        workers.STOP._cond.release()
+
+
+def test_a_terminal_that_is_closed_ends_no_training_of_nohup():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with workers.heeding():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not workers.STOP.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkeypatch):
@@ -381,6 +407,7 @@ def test_who_comes_second_waits_and_takes_the_record_of_the_first(capsys, monkey
         began.wait(10)
         second = pool.submit(runner.train, tiny(), workers=1, block=1)
         np.testing.assert_array_equal(first.result(30).train_loss, second.result(30).train_loss)
+        assert [first.result().taken, second.result().taken] == [0, 3]
     assert len(trained) == 3 and "another process trains test/tiny" in capsys.readouterr().err
 
 
@@ -443,8 +470,10 @@ def test_weights_that_memory_does_not_hold_are_refused_before_they_are_made():
     with pytest.raises(ValueError, match="side by side need about"):
         runner.check_memory(small, 1, 64 * 2**30)
     runner.check_memory(tiny(), 1, 2**30)
-    with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 members side by side need"):
-        runner.train(tiny(width=10**10), workers=1)
+    for model in (TwoLayerMLP(7, 10**10), Decoder(7, 10**9, 2, 4)):  # and one that PyTorch cannot count
+        runs = (dataclasses.replace(tiny().runs[0], model=model),)
+        with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 members side by side need"):
+            runner.train(dataclasses.replace(tiny(), runs=runs), workers=1)
 
 
 def test_a_run_is_taken_from_another_record_where_the_first_that_has_it_is_damaged(tmp_path):
@@ -507,6 +536,15 @@ def test_a_stopped_training_keeps_its_stacks_whatever_other_records_hold_meanwhi
         runner.train(tiny(seeds=1))
     assert lefts == [[0, 1, 2]] * 2, "for lack of the first its stack would be another, and begin anew"
     assert runner.train(tiny(), out=tmp_path).attrs["taken"] == 0 and not (tmp_path / ".parts").exists()
+
+
+@pytest.mark.parametrize("content", ["5", "[", "null"])
+def test_a_list_of_what_is_left_that_is_none_is_ignored(content, tmp_path):
+    runner.train(tiny(seeds=1))
+    begun = tmp_path / ".parts/test/tiny" / tiny().hash / "left.json"
+    begun.parent.mkdir(parents=True)
+    begun.write_text(content)
+    assert runner.train(tiny(), out=tmp_path).attrs["taken"] == 1
 
 
 def test_what_waits_for_space_or_for_another_process_can_be_told_to_end(monkeypatch, tmp_path):

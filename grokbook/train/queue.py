@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grokbook import chapters
+from grokbook.book.parameters import convert, one_of
 from grokbook.train import planning, records, runner, say, workers
 from grokbook.train.experiment import Experiment
 
@@ -24,7 +25,10 @@ PATH = records.ROOT / "results" / "queue.json"
 # core 0.3 ms a step, whatever their batch.
 MACHINES = {"cpu": planning.Machine("core", 50e9, 3e-4), "cuda": planning.Machine("GPU", 12e12, 1e-3, None)}
 LONGEST = {"cpu": 24 * 60.0, "cuda": float("inf")}  # minutes; what takes longer waits for a GPU
-KEYS = {"experiment", "stand_in", "parameters", "why", "priority", "core_minutes", "gpu_minutes"}
+KEYS: dict[str, tuple[type, Any]] = {  # type, and an example
+    "experiment": (str, "gu/base"), "why": (str, "to see"), "priority": (int, 1), "stand_in": (int, 0),
+    "parameters": (dict, {}), "core_minutes": (float, 9.0), "gpu_minutes": (float, 9.0),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,11 @@ def entries() -> list[Entry]:
     """The committed queue; a ValueError names an entry that nothing can be made of."""
     found = []
     try:
-        listed = json.loads(PATH.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{PATH.name}, line {error.lineno}: {error.msg}") from None
+        listed = json.loads(PATH.read_text(encoding="utf-8"))
+        if not isinstance(listed, list):
+            raise ValueError("a list of entries is needed")
+    except ValueError as error:
+        raise ValueError(f"{PATH.name}: {error}") from None
     for place, given in enumerate(listed):
         try:
             found.append(_entry(given))
@@ -72,14 +78,17 @@ def entries() -> list[Entry]:
 
 
 def _entry(given: dict[str, Any]) -> Entry:
-    if unknown := given.keys() - KEYS:
-        raise ValueError(f"{', '.join(sorted(unknown))}: known are {', '.join(sorted(KEYS))}")
-    chapter = given["experiment"].partition("/")[0]
-    if chapter not in chapters.chapters():
-        raise ValueError(f"no chapter {chapter!r}; there is {', '.join(chapters.chapters())}")
-    known = chapters.experiments(chapter)[given["experiment"]]
-    place, parameters = given.get("stand_in"), given.get("parameters", {})
-    experiment = known.make(**parameters) if place is None else known.stand_ins()[place]
+    if not isinstance(given, dict) or not {"experiment", "why", "priority"} <= given.keys():
+        raise ValueError("experiment, why and priority are needed")
+    given = convert("an entry", KEYS, given)
+    own = chapters.experiments(one_of("chapter", given["experiment"].partition("/")[0], chapters.chapters()))
+    known = own[one_of("experiment", given["experiment"], own)]
+    if (place := given.get("stand_in")) is None:
+        experiment = known.make(**given.get("parameters", {}))
+    elif place in range(len(smaller := known.stand_ins())):
+        experiment = smaller[place]
+    else:
+        raise ValueError(f"stand_in = {place}: it has {len(smaller)} stand-ins, counted from 0")
     minutes = {device: given[key] for device, key in (("cpu", "core_minutes"), ("cuda", "gpu_minutes")) if key in given}
     return Entry(experiment, known.make(), given["why"], given["priority"], minutes)
 

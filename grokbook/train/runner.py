@@ -14,7 +14,6 @@ import math
 import multiprocessing
 import os
 import shutil
-import signal
 import sys
 import time
 import traceback
@@ -167,8 +166,13 @@ def _weights(model: Model) -> int:
                 options = {**(options or {}), "device": "meta"}
             return function(*args, **(options or {}))
 
-    with Small():
-        return sum(value.numel() for value in model.init(torch.Generator()).values())
+    try:
+        with Small():
+            return sum(value.numel() for value in model.init(torch.Generator()).values())
+    except RuntimeError as error:
+        if "overflow" not in str(error):
+            raise
+        return 2**62  # more than PyTorch can count
 
 
 def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:
@@ -224,9 +228,9 @@ def train(
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
     with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
         if another_did and _is_there(experiment, path):
-            return records.load(path)
+            return records.load(path).assign_attrs(taken=len(experiment.runs))
         held, begun = {} if anew else records.held(experiment, out), folder / "left.json"
-        with contextlib.suppress(OSError, ValueError):  # what a stopped training had left: its stacks are of it
+        with contextlib.suppress(OSError, TypeError, ValueError):  # what a stopped one had left: its stacks are of it
             own = json.loads(begun.read_text())
             held = {i: one for i, one in held.items() if i not in own}
         if held:
@@ -299,7 +303,7 @@ def _train(
     """Train the stacks that have no part in the folder; all stacks, in halves those that memory did not hold."""
     places = sorted(places, key=lambda place: -cost_of(experiment.select(place)))  # the last to finish is a short one
     shards = [experiment.select(place) for place in places]
-    with progress.shown(experiment, shards, folder), heeding(signal.SIGINT, signal.SIGTERM):
+    with progress.shown(experiment, shards, folder), heeding():
         outcomes = run_shards(executor, shards, folder, device)
     failed = [(place, why) for place, why in zip(places, outcomes, strict=True) if why]
     if large := [place for place, why in failed if why.startswith(TOO_LARGE) and len(place) > 1]:
@@ -361,6 +365,8 @@ def _why_not(shard: Experiment, folder: Path, future: Future[None]) -> str:
         why = f"it ended, but {folder} holds no record of it: do its workers share that folder?"
     except (CancelledError, TimeoutError):
         why = "the scheduler was lost"
+    except KeyboardInterrupt as error:  # its worker was told to end as well: whose traceback says no more
+        raise error.with_traceback(None) from None
     except Exception as error:
         why = f"{type(error).__name__}: {error}".splitlines()[0]
     report = part.with_suffix(".error")

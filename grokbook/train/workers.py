@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,17 @@ TRIES = 3  # for a shard whose process dies (Dask's own default is the same)
 CONNECT_SECONDS = 10.0  # to a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 LARGEST_KEPT = 2**25  # bytes of a freed array that the process keeps; glibc takes no more
-STOP = threading.Event()  # set, trainings of this process write a checkpoint after the step they are at, and end
+
+
+class Signalled(threading.Event):
+    """An event that handlers of signals may set: where one interrupts another, or a wait, the plain one hangs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = threading.Condition()  # of a lock that can be taken twice
+
+
+STOP = Signalled()  # set, trainings of this process write a checkpoint after the step they are at, and end
 
 
 class TrainingFailed(Exception):
@@ -57,6 +68,9 @@ class Processes(ThreadPoolExecutor):
     def __init__(self, count: int, gpus: int | None = None) -> None:
         super().__init__(count)
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy in the processes: see ``settle``
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited: it outlasts a closed terminal
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.gpus = gpus or count
         self.pools: dict[int, ProcessPoolExecutor] = {}  # by number, which says whose GPU is whose
         self.free = list(range(count))
@@ -106,7 +120,8 @@ class Processes(ThreadPoolExecutor):
 
 def begin_worker(number: int) -> None:
     """Keep to one GPU, and end with whoever asked: the same command then continues from the checkpoint."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of a terminal; whoever asked then asks to stop
+    for one in (signal.SIGINT, signal.SIGHUP):  # which reach all of a terminal; whoever asked then asks to stop
+        signal.signal(one, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[number % len(visible)] if visible else str(number)
@@ -137,10 +152,15 @@ def settle(threads: int) -> None:
         keep(M_TRIM_THRESHOLD, 16 * LARGEST_KEPT)
 
 
+def ends() -> list[signal.Signals]:
+    """How else Ctrl-C is said: by a batch system, and by a terminal that is closed, except to ``nohup``."""
+    return [signal.SIGTERM, *[signal.SIGHUP] * (signal.getsignal(signal.SIGHUP) != signal.SIG_IGN)]
+
+
 @contextlib.contextmanager
-def heeding(*signals: signal.Signals) -> Iterator[None]:
-    """While it lasts, these signals end trainings with a checkpoint, not in the midst of a step."""
-    heard = signals if threading.current_thread() is threading.main_thread() else ()
+def heeding(*more: signal.Signals) -> Iterator[None]:
+    """While it lasts, Ctrl-C, its likes and ``more`` end trainings with a checkpoint, not in the midst of a step."""
+    heard = {signal.SIGINT, *ends(), *more} if threading.current_thread() is threading.main_thread() else ()
     before = {one: signal.signal(one, _stop) for one in heard}
     try:
         yield
@@ -158,7 +178,7 @@ def _stop(*_: object) -> None:
 @contextlib.contextmanager
 def until(minutes: float | None) -> Iterator[None]:
     """While it lasts, and at most so long, trainings go on; a signal to end stops them as well."""
-    with heeding(signal.SIGALRM, signal.SIGTERM, signal.SIGINT):
+    with heeding(signal.SIGALRM):
         signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))
         try:
             yield

@@ -19,7 +19,7 @@ from grokbook.book.parameters import BadInput, check_device
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
-from grokbook.train import runner, workers
+from grokbook.train import records, runner, workers
 from grokbook.train.experiment import Experiment, Run, Schedule
 
 COMMANDS = ("list", "train", "queue", "run", "book", "figures", "status", "verify")
@@ -74,6 +74,13 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["train", "gromov/nope"], ['no experiment "gromov/nope"; there is']),
         (["train", "gromov/learning_curves", "-p", "lr=nan"], ["lr = 'nan' is not of type float, or not finite"]),
         (["train", "gromov/learning_curves", "--out", __file__], ["--out: ", "is no folder"]),
+        (["queue", "--out", ""], ["--out: '' is no folder"]),
+        (["train", "liu/dropout_times", "-p", "dropouts=100000000"], ["dropouts = 100000000: ", "from 2 to 99"]),
+        (["train", "gromov/formation", "-p", "frames=1000000000"], ["frames = 1000000000: ", "from 1 to 1000"]),
+        (["train", "resnet/wide", "-p", "sizes=1000000000"], ["sizes = (1000000000,): ", "from 8 to 1024"]),
+        (["train", "resnet/fig7", "-p", "size=1000000000"], ["size = 1000000000: ", "from 8 to 1024"]),
+        (["train", "gu/base", "-p", "d_model=2147483648"], ["d_model = 2147483648: ", "up to 1000000"]),
+        (["verify", "gromov/data_fraction"], ["gromov/data_fraction is missing; --reduced verifies the smaller one"]),
         (["verify", "gromov/adamw_curves", "-p", "p=59"], ["no record of gromov/adamw_curves with p=59"]),
         (["train", "liu/ring", "--reduced", "-p", "seeds=1"], ["liu/ring", "settings of its own", "seeds=1"]),
     ],
@@ -99,6 +106,25 @@ def test_a_refusal_touches_no_file(small_book):
     with pytest.raises(BadInput):
         book.make_chapter("small", {"p": "x"}, book.Settings(root=root))
     assert sorted(root.rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_copied_is_one_line(small_book, monkeypatch, capsys):
+    root = small_book("print(p)")
+    (root / "results").mkdir(exist_ok=True)
+    for name in "ab":
+        (root / "results" / name).symlink_to("nowhere")
+    monkeypatch.setattr(command_line, "settings", lambda _: book.Settings(root=root))
+    assert command_line.main(["book"]) == 1
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"grokbook: cannot copy \S+/results/[ab] to \S+/[ab]: No such file or directory\n", told)
+
+
+@pytest.mark.parametrize("value", ["{bad", "[]", '{"zz": 1}'])
+def test_a_session_that_is_none_is_refused_in_one_line(value, monkeypatch, capsys):
+    monkeypatch.setenv("GROKBOOK", value)
+    assert status("list") == 2
+    told = capsys.readouterr().err
+    assert f"the variable GROKBOOK = {value!r} is not what a build hands on" in told and told.count("\n") == 1
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
@@ -221,6 +247,15 @@ def test_a_folder_that_holds_another_record_in_its_place_is_refused(tmp_path, mo
     assert path.read_bytes() != kept
 
 
+@pytest.mark.parametrize("command", ["list", "status"])
+def test_what_is_no_file_in_a_records_place_is_a_row(command, small_chapter, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    (tmp_path / "results" / "gromov" / "narrow.nc").mkdir(parents=True)
+    assert command_line.main([command, "gromov"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 4 and re.search(r"gromov/narrow +unreadable .*/narrow.nc: it is no regular file$", rows[2])
+
+
 @pytest.mark.parametrize("wrong", ["lr=0", "width=0"])
 def test_values_of_which_nothing_can_be_made_get_one_line(wrong, capsys):
     name = "gromov/learning_curves" if wrong == "lr=0" else "gromov/phase_controls"
@@ -237,7 +272,7 @@ def test_a_scheduler_is_asked_for_gpus_and_not_this_machine(monkeypatch):
 
 @pytest.mark.parametrize(
     ("command", "told"),
-    [(["status", "gromov"], "goes on from its last checkpoint"), (["verify", "liu/planes"], "keeps nothing")],
+    [(["status", "gromov"], "goes on with what was trained"), (["verify", "liu/planes"], "keeps nothing")],
 )
 def test_an_interrupted_command_says_what_is_kept(command, told, monkeypatch, capsys):
     def interrupted(*_, **__):

@@ -48,7 +48,7 @@ def test_text_is_read_as_the_declared_type(name, text, value):
         ("p", "5.9"), ("p", "59.0"), ("p", 59.0), ("p", "many"), ("p", True), ("p", ""),
         ("rate", "fast"), ("rate", "nan"), ("rate", "inf"), ("rate", True),
         ("name", 5), ("quick", "1"), ("quick", "yes"),
-        ("fractions", "0.1,many"), ("fractions", 0.1), ("fractions", "[]"),
+        ("fractions", "0.1,many"), ("fractions", 0.1), ("fractions", "[]"), ("fractions", "[0.1"),
     ],
 )  # fmt: skip
 def test_another_type_is_refused(name, value):

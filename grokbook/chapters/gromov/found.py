@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -16,7 +17,7 @@ from grokbook.claims import Part, above, at_least, at_most, below, between
 from grokbook.curves import last
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import AdamW, Optimizer
-from grokbook.settings import Rate, Share, Width
+from grokbook.settings import Rate, Share, whole
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import select
@@ -26,7 +27,7 @@ section = Section("found")
 
 
 @section.experiment(quick={"lr": 1e6})
-def formation(s: Settings, *, lr: Rate = 1e5, frames: Width = 22) -> Experiment:
+def formation(s: Settings, *, lr: Rate = 1e5, frames: Annotated[int, whole(1, 1000)] = 22) -> Experiment:
     """The slider of Fig. 2 over time: seed 0 of ``learning_curves`` again, looked at more often."""
     task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "input_mean_field")
     return Experiment(

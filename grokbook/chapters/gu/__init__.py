@@ -9,7 +9,10 @@ from grokbook import settings
 from grokbook.chapter import Chapter
 from grokbook.settings import Range, Seeds, Share, Shares, Steps, several, whole
 
-HEADS = Range("a multiple of 4, the number of heads,", lambda value: type(value) is int and value > 0 and not value % 4)
+HEADS = Range(
+    "a multiple of 4, the number of heads, up to 1000000",
+    lambda value: type(value) is int and value in range(4, 1_000_001, 4),
+)
 Sizes = Annotated[tuple[int, ...], several(whole(0, 95))]  # of 97, scaled with p; a larger hole leaves nothing outside
 Offsets = Annotated[tuple[int, ...], several(whole(0, 97))]  # of 97, scaled with p
 

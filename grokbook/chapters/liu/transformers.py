@@ -80,7 +80,7 @@ def components(
     quick={"modulus": 11, "network": TINY, "dropouts": 2, "steps": 100},
 )
 def dropout_times(
-    s: Settings, *, modulus: Modulus = 53, network: Network = (256, 2, 256), dropouts: Annotated[int, whole(2)] = 10
+    s: Settings, *, modulus: Modulus = 53, network: Network = (256, 2, 256), dropouts: Annotated[int, whole(2, 99)] = 10
 ) -> Experiment:
     """Fig. 7, centre: dropout in the decoder, so many rates from 0 to 0.5, and the wait."""
     task, optimizer = ModularTask(modulus, "n + m", 0.8), two_groups(1e-3, 0.0, 1e-3)

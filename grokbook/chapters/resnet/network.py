@@ -24,7 +24,7 @@ from grokbook.words import percent, times
 section = Section("network")
 
 Epochs = Annotated[int, whole(1)]
-Sizes = Annotated[tuple[int, ...], several(whole(8))]
+Sizes = Annotated[tuple[int, ...], several(whole(8, 1024))]
 SMALL = {"size": 32, "width": 0.125, "channels": 1, "epochs": 3000, "seeds": 3}
 
 
