@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grokbook import chapters
-from grokbook.book.parameters import convert, one_of
+from grokbook.checks import one_of
 from grokbook.train import planning, records, runner, say, workers
 from grokbook.train.experiment import Experiment
 
@@ -25,9 +25,9 @@ PATH = records.ROOT / "results" / "queue.json"
 # core 0.3 ms a step, whatever their batch.
 MACHINES = {"cpu": planning.Machine("core", 50e9, 3e-4), "cuda": planning.Machine("GPU", 12e12, 1e-3, None)}
 LONGEST = {"cpu": 24 * 60.0, "cuda": float("inf")}  # minutes; what takes longer waits for a GPU
-KEYS: dict[str, tuple[type, Any]] = {  # type, and an example
-    "experiment": (str, "gu/base"), "why": (str, "to see"), "priority": (int, 1), "stand_in": (int, 0),
-    "parameters": (dict, {}), "core_minutes": (float, 9.0), "gpu_minutes": (float, 9.0),
+KEYS = {
+    "experiment": str, "why": str, "priority": int, "stand_in": int, "parameters": dict, "core_minutes": int | float,
+    "gpu_minutes": int | float,
 }  # fmt: skip
 
 
@@ -80,9 +80,15 @@ def entries() -> list[Entry]:
 def _entry(given: dict[str, Any]) -> Entry:
     if not isinstance(given, dict) or not {"experiment", "why", "priority"} <= given.keys():
         raise ValueError("experiment, why and priority are needed")
-    given = convert("an entry", KEYS, given)
-    own = chapters.experiments(one_of("chapter", given["experiment"].partition("/")[0], chapters.chapters()))
-    known = own[one_of("experiment", given["experiment"], own)]
+    for key, value in given.items():
+        one_of("its keys", key, [*KEYS])
+        if not isinstance(value, KEYS[key]):
+            raise ValueError(f"{key} = {value!r}: {getattr(KEYS[key], '__name__', 'a number')} is needed")
+    chapter = given["experiment"].partition("/")[0]
+    one_of("its chapter", chapter, [*chapters.chapters()])
+    known = chapters.experiments(chapter).get(given["experiment"])
+    if known is None:
+        raise ValueError(f"{chapter} has no such experiment; `grokbook list {chapter}` shows them")
     if (place := given.get("stand_in")) is None:
         experiment = known.make(**given.get("parameters", {}))
     elif place in range(len(smaller := known.stand_ins())):

@@ -151,8 +151,8 @@ def test_what_the_paper_shows_passes():
     with np.errstate(all="ignore"):
         verdicts = {id: claim.judge(found) for id, claim in CHAPTER.claims.items()}
     failed = {id for id, verdict in verdicts.items() if verdict.outcome != "reproduced"}
-    untold = {"fig1c-exponential", "short-batch", "short-batch-wait", "fig3-cosets-decay", "fig7-learnt", "epsilon", "slingshots"}
-    assert failed == untold
+    untold = {"fig1c-exponential", "short-batch", "short-batch-wait", "fig3-cosets-decay", "fig7-learnt", "epsilon"}
+    assert failed == untold | {"slingshots"}
 
 
 def test_correct_and_wrong_answers_that_the_table_does_not_hold_are_left_out_or_refused():
