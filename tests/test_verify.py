@@ -135,7 +135,7 @@ def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, capsys
     assert main(["status"]) == 0 and "missing  full" in capsys.readouterr().out
     runner.train(smaller, workers=1)
     assert main(["status"]) == 0 and "present  reduced" in capsys.readouterr().out
-    assert main(["verify", "test/tiny", "--workers", "1"]) == 2 and "with --reduced" in capsys.readouterr().err
+    assert main(["verify", "test/tiny", "--workers", "1"]) == 2 and "--reduced verifies" in capsys.readouterr().err
     assert main(["verify", "test/tiny", "--reduced", "--workers", "1"]) == 0
     assert "test/tiny verified" in capsys.readouterr().out
 
