@@ -35,7 +35,13 @@ def fewer_seeds(experiment: Experiment) -> Iterator[Experiment]:
 def networks(found: Iterable[xr.Dataset]) -> set[str]:
     """The distinct networks behind records, each by a digest of its recipe.
 
-    What stands in two records, or twice in one, is one network, and so is what one record trains for longer.
+    What stands in two records, or twice in one, is one network, and so is what one record trains for longer; what is
+    trained in another precision is not.
     """
-    runs = (run | {"steps": 0} for record in found for run in json.loads(record.attrs["recipe"])["runs"])
+    recipes = (json.loads(record.attrs["recipe"]) for record in found)
+    runs = (
+        run | {"steps": 0} | {name: recipe[name] for name in ("precision",) if name in recipe}
+        for recipe in recipes
+        for run in recipe["runs"]
+    )
     return {hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16] for run in runs}

@@ -46,6 +46,7 @@ def test_a_network_counts_once_whatever_it_is_called_and_however_long_it_trains(
     assert len(networks([record(again)])) == 2
     assert networks([record(one), record(experiment(steps=40))]) == networks([record(one)])
     assert len(networks([record(one), record(experiment(width=5)), record(experiment(seeds=3))])) == 5
+    assert len(networks([record(one), record(dataclasses.replace(one, precision="double"))])) == 4
 
 
 def test_fewer_seeds_leave_every_condition_in():
