@@ -39,9 +39,6 @@ def networks(found: Iterable[xr.Dataset]) -> set[str]:
     trained in another precision is not.
     """
     recipes = (json.loads(record.attrs["recipe"]) for record in found)
-    runs = (
-        run | {"steps": 0} | {name: recipe[name] for name in ("precision",) if name in recipe}
-        for recipe in recipes
-        for run in recipe["runs"]
-    )
+    apart = (({k: v for k, v in recipe.items() if k == "precision"}, recipe["runs"]) for recipe in recipes)
+    runs = (run | {"steps": 0} | precision for precision, own in apart for run in own)
     return {hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16] for run in runs}
