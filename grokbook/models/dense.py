@@ -130,6 +130,12 @@ class DenseNet(Dense):
     version: ClassVar[int] = 1
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale",)
 
+    @property
+    def flops_per_sample(self) -> int:
+        """Floating point operations of a step for one sample, whose inputs need no gradient."""
+        products = [one * other for one, other in pairwise(self.sizes)]
+        return 6 * sum(products) - 2 * products[0]
+
     def init(self, generator: Generator) -> Params:
         """Layers of one member."""
         return {name: self.init_scale * value for name, value in draw_layers(self.sizes, generator).items()}

@@ -20,7 +20,7 @@ from grokbook.claims import Bound, Part, at_least, at_most, exactly
 from grokbook.curves import first, last, median, sweep
 from grokbook.models.dense import DenseNet
 from grokbook.optim import AdamW, Group
-from grokbook.settings import POSITIVE, Seeds, Steps, several, whole
+from grokbook.settings import POSITIVE, Seeds, Steps, choice, several, whole
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.records import select
 
@@ -28,32 +28,35 @@ section = Section("images")
 Least = Annotated[int, whole(0)]  # 0: the steps of the data set
 Decays = Annotated[tuple[float, ...], several(POSITIVE)]
 
-REACHED = Watch((("train_accuracy", THRESHOLD), ("test_accuracy", 0.6)), every=25, leave=False)  # as in the paper
+REACHED = (("train_accuracy", THRESHOLD), ("test_accuracy", 0.6))  # as in the paper
 DECAYS = tuple(np.logspace(-3, 1.5, 10).tolist())
 SHORT = {"image_steps": 10_000, "decays": tuple(np.logspace(-2, 1.5, 8).tolist())}
 LARGE, USUAL = "initial weights × 8", "initial weights × 1"
 
 
 class Setting(NamedTuple):
-    """What differs between the bundled digits and MNIST, whose settings are the paper's or its authors' code's."""
+    """What differs between MNIST, whose settings are the paper's or its authors' later code's, and smaller digits."""
 
     train_size: int
     batch_size: int | None
-    steps: int
-    decays: tuple[float, ...]
+    steps: dict[float, int]  # by weight decay
+    usual_steps: int
     sizes: tuple[int, ...]
     size_decay: float
     size_steps: int
     phase_batch: int
+    every: int  # so many steps are looked at
 
 
-DIGITS = Setting(200, None, 20_000, (0.1, 0.2, 0.5), (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100)
-MNIST = Setting(1_000, 200, 100_000, (0.01,), (250, 500, 1000, 2000, 4000), 0.01, 100_000, 200)
-
-
-def task_of(s: Settings, size: int) -> ImageTask:
-    """The bundled digits, or MNIST where a folder is named."""
-    return ImageTask(size, "mnist", s.mnist_dir) if s.mnist_dir else ImageTask(size)
+SETTINGS = {
+    # Generalisation waits for decay, so that steps in inverse proportion to it show as much.
+    "mnist": Setting(1_000, 200, {0.01: 100_000, 0.03: 33_000, 0.1: 10_000}, 10_000,
+                     (250, 500, 1_000, 2_000, 4_000), 0.01, 100_000, 200, 100),
+    "digits": Setting(200, None, dict.fromkeys((0.1, 0.2, 0.5), 20_000), 20_000,
+                      (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 25),
+}  # fmt: skip
+DIGITS = {"source": "digits"}
+Pictures = Annotated[str, choice(*SETTINGS)]
 
 
 def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | None, alpha: float = 8.0) -> Run:
@@ -61,44 +64,60 @@ def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | 
     return Run(task, model, optimizer, steps, seed, "mse", batch and min(batch, task.train_size), label)
 
 
-@section.experiment(quick={"image_steps": 30, "image_seeds": 1})
-def image_curves(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
+@section.experiment(smaller=[DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
+def image_curves(
+    s: Settings, *, source: Pictures = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
+) -> Experiment:
     """Fig. 8, left: large initial weights, for several decays, and usual ones. Steps: 0 for the data set's."""
-    own = MNIST if s.mnist_dir else DIGITS
-    task, steps = task_of(s, own.train_size), image_steps or own.steps
-    conditions = [(8.0, decay) for decay in own.decays] + [(1.0, own.decays[0])]
+    own = SETTINGS[source]
+    task, least = ImageTask(own.train_size, source, s.mnist_dir), min(own.steps)
+    conditions = [(8.0, decay, steps) for decay, steps in own.steps.items()] + [(1.0, least, own.usual_steps)]
     runs = [
-        _run(task, AdamW(1e-3, decay), steps, seed, own.batch_size, alpha)
-        for (alpha, decay), seed in product(conditions, range(image_seeds))
+        _run(task, AdamW(1e-3, decay), image_steps or steps, seed, own.batch_size, alpha)
+        for (alpha, decay, steps), seed in product(conditions, range(image_seeds))
     ]
-    return Experiment("liu/image_curves", tuple(runs), Schedule(log=150), ("weight_norm",), watch=REACHED)
+    watch = Watch(REACHED, own.every, leave=False)
+    return Experiment("liu/image_curves", tuple(runs), Schedule(log=150), ("weight_norm",), watch=watch)
 
 
-@section.experiment(smaller=[SHORT, {**SHORT, "image_steps": 2_500, "image_seeds": 1}],
-                    quick={"image_steps": 30, "image_seeds": 1})  # fmt: skip
+@section.experiment(smaller=[{**SHORT, "image_seeds": 1}, {**SHORT, **DIGITS},
+                             {**SHORT, **DIGITS, "image_steps": 2_500, "image_seeds": 1}],
+                    quick={**DIGITS, "image_steps": 30, "image_seeds": 1})  # fmt: skip
 def image_phases(
-    s: Settings, *, image_steps: Steps = 100_000, image_seeds: Seeds = 3, decays: Decays = DECAYS
-) -> Experiment:  # fmt: skip
+    s: Settings,
+    *,
+    source: Pictures = "mnist",
+    image_steps: Steps = 100_000,
+    image_seeds: Seeds = 3,
+    decays: Decays = DECAYS,
+) -> Experiment:
     """Fig. 8, right: weight decay against the learning rate of the last layer. The paper's ranges are not stated."""
-    own = MNIST if s.mnist_dir else DIGITS
-    task, steps, rates = task_of(s, own.train_size), image_steps, np.logspace(-5, -1, 9).tolist()
-    runs = [
-        _run(task, AdamW(1e-3, decay, groups=(Group("W_2", rate), Group("b_2", rate))), steps, seed, own.phase_batch)
-        for decay, rate, seed in product(decays[:: s.coarseness], rates[:: s.coarseness], range(image_seeds))
+    own, rates = SETTINGS[source], np.logspace(-5, -1, 9).tolist()
+    task = ImageTask(own.train_size, source, s.mnist_dir)
+    optimizers = [
+        AdamW(1e-3, decay, groups=(Group("W_2", rate), Group("b_2", rate)))
+        for decay, rate in product(decays[:: s.coarseness], rates[:: s.coarseness])
     ]
-    watch = dataclasses.replace(REACHED, leave=True)
-    return Experiment("liu/image_phases", tuple(runs), Schedule(log=30), watch=watch)
+    runs = [
+        _run(task, optimizer, image_steps, seed, own.phase_batch)
+        for optimizer, seed in product(optimizers, range(image_seeds))
+    ]
+    return Experiment("liu/image_phases", tuple(runs), Schedule(log=30), watch=Watch(REACHED, own.every))
 
 
-@section.experiment(quick={"image_steps": 30, "image_seeds": 1})
-def image_sizes(s: Settings, *, image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
+@section.experiment(smaller=[{"image_seeds": 1}, DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
+def image_sizes(
+    s: Settings, *, source: Pictures = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
+) -> Experiment:
     """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
-    own = MNIST if s.mnist_dir else DIGITS
+    own = SETTINGS[source]
     runs = [
-        _run(task_of(s, size), AdamW(1e-3, own.size_decay), image_steps or own.size_steps, seed, own.batch_size)
+        _run(ImageTask(size, source, s.mnist_dir), AdamW(1e-3, own.size_decay), image_steps or own.size_steps, seed,
+             own.batch_size)
         for size, seed in product(own.sizes, range(image_seeds))
-    ]
-    return Experiment("liu/image_sizes", tuple(runs), Schedule(log=60, every=25), watch=REACHED)
+    ]  # fmt: skip
+    schedule, watch = Schedule(log=60, every=own.every), Watch(REACHED, own.every, leave=False)
+    return Experiment("liu/image_sizes", tuple(runs), schedule, watch=watch)
 
 
 def _sized(study: xr.Dataset, record: xr.Dataset) -> xr.Dataset:
@@ -149,7 +168,8 @@ def class_features(s):
     ``features`` (frame, image, axis), ``label`` (image); of Adam, of gradient descent, which conserves their size, and
     without the division by Z, all (way, step): ``ratio`` of the scatter within classes to that between, and ``Z``.
     """
-    x, y = (part[:1_000] for part in task_of(s, 797).table())
+    task = ImageTask(1_000, "mnist", s.mnist_dir) if s.mnist_dir else ImageTask(797)
+    x, y = (part[:1_000] for part in task.table())
     generator, z = np.random.default_rng(0), x.astype(float)
     for n, out in pairwise((z.shape[1], 200, 200, 2)):
         bound = n**-0.5
@@ -186,7 +206,7 @@ def _large(words: str, measure: Callable[[xr.Dataset], Any], bound: Bound) -> Pa
 section.claim(
     "fig8a",
     "Fig. 8, left",
-    "Digits of 8 × 8 pixels, not MNIST, grok when the initial weights are large, and do not when they are usual.",
+    "MNIST groks when the initial weights are large, and does not when they are usual.",
     _large("test accuracy at t_train / at the end", lambda one: one.then / one.end, at_most(0.5)),
     _large("test accuracy at the end", lambda one: one.end, at_least(0.8)),
     _large("t_test / t_train", lambda one: one.t_test / one.t_train, at_least(3)),
@@ -205,7 +225,7 @@ def _between(study: xr.Dataset) -> int:
 section.claim(
     "fig8b",
     "Fig. 8, right",
-    "Digits of 8 × 8 pixels, not MNIST, have the phases too: memorisation at low decay and rate, confusion at high.",
+    "MNIST has the phases too: memorisation at low decay and rate, confusion at high.",
     Part("least rate and decay", lambda study: map_of(study).phases[0, 0], exactly(MEMORISATION), phase_name),
     Part("highest rate and decay", lambda study: map_of(study).phases[-1, -1], exactly(CONFUSION), phase_name),
     Part("comprehension and grokking that occur, of two",
