@@ -230,7 +230,8 @@ def wanted(arguments: argparse.Namespace) -> list[Experiment]:
     for idle, value in values.items():
         with contextlib.suppress(ArithmeticError, LookupError, ValueError):  # what is valid together need not be alone
             others = {other: values[other] for other in values if other != idle}
-            if value != entry.known[idle][1] and entry.make(**others) == made:
+            # Of all, also of what is no part of a recipe, as a folder.
+            if value != entry.known[idle][1] and repr(entry.make(**others)) == repr(made):
                 say(f"{idle} has no effect on {name}")
     return [made]
 

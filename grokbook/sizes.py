@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 
 import xarray as xr
 
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment, Run, describe
 
 
 def size_of(wanted: Experiment, found: Experiment) -> str:
     """``"full"``, with more seeds too, ``"fewer seeds"`` of the same conditions, or ``"smaller"``."""
     if wanted.hash == found.hash:
         return "full"
-    without = [{repr(dataclasses.replace(run, seed=0, label="")) for run in one.runs} for one in (wanted, found)]
+    without = [{repr(describe(dataclasses.replace(run, seed=0))) for run in one.runs} for one in (wanted, found)]
     if without[0] != without[1]:
         return "smaller"
     return "fewer seeds" if len(found.runs) < len(wanted.runs) else "full"

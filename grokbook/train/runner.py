@@ -176,8 +176,9 @@ def _weights(model: Model) -> int:
 
 
 def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:
-    """Device, members per stack, and workers, for where this runs; ValueError if it has no such device or memory."""
+    """Device, members per stack, and workers, for where this runs; ValueError if it lacks a device, memory or data."""
     device = choose_device(device)
+    experiment.runs[0].task.table()  # which may be read from a folder
     if device == "cpu":
         block = block_size(experiment, device)
         check_memory(experiment, block, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -17,7 +17,7 @@ from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GAP, GROKKING, 
 from grokbook.chapters.liu.pictures import ImageTask
 from grokbook.chapters.liu.training import THRESHOLD
 from grokbook.claims import Bound, Part, at_least, at_most, exactly
-from grokbook.curves import first, last, median, sweep
+from grokbook.curves import at, first, last, median, sweep
 from grokbook.models.dense import DenseNet
 from grokbook.optim import AdamW, Group
 from grokbook.settings import POSITIVE, Seeds, Steps, choice, several, whole
@@ -56,7 +56,7 @@ SETTINGS = {
                       (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 25),
 }  # fmt: skip
 DIGITS = {"source": "digits"}
-Pictures = Annotated[str, choice(*SETTINGS)]
+Source = Annotated[str, choice(*SETTINGS)]
 
 
 def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | None, alpha: float = 8.0) -> Run:
@@ -66,7 +66,7 @@ def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | 
 
 @section.experiment(smaller=[DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
 def image_curves(
-    s: Settings, *, source: Pictures = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
+    s: Settings, *, source: Source = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
 ) -> Experiment:
     """Fig. 8, left: large initial weights, for several decays, and usual ones. Steps: 0 for the data set's."""
     own = SETTINGS[source]
@@ -86,7 +86,7 @@ def image_curves(
 def image_phases(
     s: Settings,
     *,
-    source: Pictures = "mnist",
+    source: Source = "mnist",
     image_steps: Steps = 100_000,
     image_seeds: Seeds = 3,
     decays: Decays = DECAYS,
@@ -106,9 +106,7 @@ def image_phases(
 
 
 @section.experiment(smaller=[{"image_seeds": 1}, DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
-def image_sizes(
-    s: Settings, *, source: Pictures = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
-) -> Experiment:
+def image_sizes(s: Settings, *, source: Source = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
     own = SETTINGS[source]
     runs = [
@@ -118,6 +116,11 @@ def image_sizes(
     ]  # fmt: skip
     schedule, watch = Schedule(log=60, every=own.every), Watch(REACHED, own.every, leave=False)
     return Experiment("liu/image_sizes", tuple(runs), schedule, watch=watch)
+
+
+def name_of(record: xr.Dataset) -> str:
+    """What the images are called."""
+    return {"mnist": "MNIST", "digits": "digits of 8 × 8 pixels"}[str(record.source.values[0])]
 
 
 def _sized(study: xr.Dataset, record: xr.Dataset) -> xr.Dataset:
@@ -133,9 +136,9 @@ def image_waits(image_curves):
     at the ``end``, all (run,).
     """
     record, t_train = image_curves, image_curves.reached_train_accuracy
-    then = [np.interp(t, record.step, row) for t, row in zip(t_train, record.test_accuracy.values, strict=True)]
+    then, end = at(record, "test_accuracy", t_train.values), last(record, "test_accuracy")
     columns = {"t_train": t_train, "t_test": record.reached_test_accuracy.fillna(np.inf), "then": ("run", then),
-               "end": ("run", last(record, "test_accuracy"))}  # fmt: skip
+               "end": ("run", end)}  # fmt: skip
     return _sized(record.assign(columns), record)
 
 

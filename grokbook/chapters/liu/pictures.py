@@ -7,14 +7,17 @@ import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Source = Literal["digits", "mnist"]
+from grokbook.train.records import ROOT
+
 Images = tuple[NDArray[Any], NDArray[Any]]  # pixels and digits
 
+SOURCES = {"digits": (797, 1_000), "mnist": (60_000, 10_000)}  # images to train on, and to test on
+HOME = ROOT / "_mnist"  # where MNIST is looked for unless a folder is named
 # name -> (images, labels) in the four standard files, and how many there are
 MNIST = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 60_000),
@@ -32,22 +35,22 @@ class ImageTask:
     Args:
         train_size: how many images are trained on.
         source: ``"digits"`` or ``"mnist"``.
-        folder: where the four files of MNIST lie, gzipped or not; where they lie is not part of the recipe. It is read
-            by ``table``, a ValueError if it does not hold them.
+        folder: where the four files of MNIST lie, gzipped or not, if not in ``_mnist/``; no part of the recipe.
+            ``table`` reads it, and raises a ValueError if it does not hold them.
 
     Raises:
         ValueError: a size out of range, or an unknown source.
     """
 
     train_size: int
-    source: Source = "digits"
+    source: str = "digits"
     folder: str = field(default="", metadata={"recipe": False}, compare=False)
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(Source):
-            raise ValueError(f"source = {self.source!r}: choose one of {', '.join(get_args(Source))}")
-        most = 797 if self.source == "digits" else 60_000
+        if self.source not in SOURCES:
+            raise ValueError(f"source = {self.source!r}: choose one of {', '.join(SOURCES)}")
+        most = SOURCES[self.source][0]
         if not 0 < self.train_size <= most:
             raise ValueError(f"train_size = {self.train_size}: between 1 and the {most} training images is needed")
 
@@ -65,7 +68,7 @@ class ImageTask:
 
     def in_train(self, seed: int) -> NDArray[np.bool_]:
         """The first ``train_size`` rows, whatever the seed."""
-        return np.arange(self.train_size + (1_000 if self.source == "digits" else 10_000)) < self.train_size
+        return np.arange(self.train_size + SOURCES[self.source][1]) < self.train_size
 
 
 @lru_cache(maxsize=1)
@@ -78,31 +81,39 @@ def digits() -> tuple[Images, Images]:
     return (train[:, :-1], train[:, -1]), (test[:, :-1], test[:, -1])
 
 
-@lru_cache(maxsize=1)
 def mnist(folder: str) -> tuple[Images, Images]:
     """Training and test images of MNIST, pixels from 0 to 255; ``ValueError`` names a wrong folder or file."""
-    if not folder or not Path(folder).is_dir():
-        raise ValueError(f"mnist_dir = {folder!r}: no such folder; one with the four IDX files of MNIST is needed")
-    train, test = ((_idx(folder, x, (n, 28, 28)), _idx(folder, y, (n,))) for x, y, n in MNIST.values())
+    place = Path(folder) if folder else HOME
+    if not place.is_dir():
+        named = f"mnist_dir = {folder!r}" if folder else f"{HOME.name} in this checkout, or mnist_dir"
+        raise ValueError(f"{named}: no such folder; one with the four IDX files of MNIST is needed")
+    return _read(place)
+
+
+@lru_cache(maxsize=1)
+def _read(place: Path) -> tuple[Images, Images]:
+    train, test = ((_idx(place, x, (n, 28, 28)), _idx(place, y, (n,))) for x, y, n in MNIST.values())
     return train, test
 
 
-def _idx(folder: str, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _idx(folder: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """One IDX file of bytes: a magic number that ends in the number of axes, the axes, the bytes."""
-    path = Path(folder) / name
+    path = folder / name
     path = path if path.exists() else path.with_name(name + ".gz")
     if not path.exists():
-        raise ValueError(f"mnist_dir = {folder!r}: {name} is missing (with or without .gz)")
+        raise ValueError(f"mnist_dir = {str(folder)!r}: {name} is missing (with or without .gz)")
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"mnist_dir = {folder!r}: {path.name} cannot be read ({error})") from None
+        raise ValueError(f"mnist_dir = {str(folder)!r}: {path.name} cannot be read ({error})") from None
     header = np.array([0x800 + len(shape), *shape], ">u4").tobytes()
     body = np.frombuffer(content.removeprefix(header), np.uint8)
     if not content.startswith(header):
-        raise ValueError(f"mnist_dir = {folder!r}: {path.name} has another header than MNIST's")
+        raise ValueError(f"mnist_dir = {str(folder)!r}: {path.name} has another header than MNIST's")
     if len(body) != np.prod(shape):
-        raise ValueError(f"mnist_dir = {folder!r}: {path.name} holds {len(body)} bytes, {np.prod(shape)} are needed")
+        raise ValueError(
+            f"mnist_dir = {str(folder)!r}: {path.name} holds {len(body)} bytes, {np.prod(shape)} are needed"
+        )
     if len(shape) == 1 and body.max() > 9:
-        raise ValueError(f"mnist_dir = {folder!r}: {path.name} holds a label of {body.max()}, 0 to 9 are allowed")
+        raise ValueError(f"mnist_dir = {str(folder)!r}: {path.name} holds a label of {body.max()}, 0 to 9 are allowed")
     return body.reshape(shape)

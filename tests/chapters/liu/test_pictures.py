@@ -4,17 +4,21 @@ import json
 import numpy as np
 import pytest
 
+from grokbook.chapters.liu import Settings, images, pictures
 from grokbook.chapters.liu.pictures import MNIST, ImageTask
+from grokbook.sizes import size_of
+from grokbook.train import runner
 from grokbook.train.experiment import describe
+from grokbook.train.workers import TrainingFailed
 
 
 def write_mnist(folder, compress=False):
     """Four files of the right size: zeros with a label in the corner."""
-    for images, labels, count in MNIST.values():
+    for pixels, labels, count in MNIST.values():
         y = np.arange(count, dtype=np.uint8) % 10
         x = np.zeros((count, 28, 28), np.uint8)
         x[:, 0, 0] = 25 * y
-        for name, values in ((images, x), (labels, y)):
+        for name, values in ((pixels, x), (labels, y)):
             header = np.array([0x800 + values.ndim, *values.shape], ">u4").tobytes()
             content = header + values.tobytes()
             path = folder / (name + ".gz" if compress else name)
@@ -40,11 +44,14 @@ def test_mnist_is_read_from_a_folder_that_is_no_part_of_the_recipe(tmp_path, com
     assert str(tmp_path) not in json.dumps(describe(task))
 
 
-def test_a_folder_that_is_not_mnist_is_refused(tmp_path):
+def test_a_folder_that_is_not_mnist_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "HOME", tmp_path / "_mnist")
+    with pytest.raises(ValueError, match="_mnist in this checkout, or mnist_dir: no such folder"):
+        ImageTask(10, "mnist").table()
     with pytest.raises(ValueError, match="no such folder"):
-        ImageTask(10, "mnist", str(tmp_path / "nowhere"))
+        ImageTask(10, "mnist", str(tmp_path / "nowhere")).table()
     with pytest.raises(ValueError, match="train-images-idx3-ubyte is missing"):
-        ImageTask(10, "mnist", str(tmp_path))
+        ImageTask(10, "mnist", str(tmp_path)).table()
     folder = tmp_path / "cut"
     folder.mkdir()
     write_mnist(folder)
@@ -52,13 +59,13 @@ def test_a_folder_that_is_not_mnist_is_refused(tmp_path):
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     with pytest.raises(ValueError, match="t10k-labels-idx1-ubyte holds 9999 bytes, 10000 are needed"):
-        ImageTask(10, "mnist", str(folder))
+        ImageTask(10, "mnist", str(folder)).table()
     folder = tmp_path / "other"
     folder.mkdir()
     write_mnist(folder)
     (folder / "t10k-labels-idx1-ubyte").write_bytes(b"\0" * len(whole))
     with pytest.raises(ValueError, match="another header"):
-        ImageTask(10, "mnist", str(folder))
+        ImageTask(10, "mnist", str(folder)).table()
 
 
 def test_a_damaged_archive_and_labels_that_are_no_digits_are_refused(tmp_path):
@@ -67,10 +74,10 @@ def test_a_damaged_archive_and_labels_that_are_no_digits_are_refused(tmp_path):
     labels = gzip.decompress(path.read_bytes())
     path.write_bytes(path.read_bytes()[:10] + b"\xff" * 50)
     with pytest.raises(ValueError, match=r"idx1-ubyte\.gz cannot be read"):
-        ImageTask(10, "mnist", str(tmp_path))
+        ImageTask(10, "mnist", str(tmp_path)).table()
     path.write_bytes(gzip.compress(labels[:-1] + bytes([10]), 1))
     with pytest.raises(ValueError, match="label of 10, 0 to 9 are allowed"):
-        ImageTask(10, "mnist", str(tmp_path))
+        ImageTask(10, "mnist", str(tmp_path)).table()
 
 
 @pytest.mark.parametrize(
@@ -79,3 +86,16 @@ def test_a_damaged_archive_and_labels_that_are_no_digits_are_refused(tmp_path):
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ValueError, match=words):
         ImageTask(*settings)
+
+
+def test_where_mnist_lies_makes_no_experiment_smaller(tmp_path):
+    elsewhere = Settings(mnist_dir=write_mnist(tmp_path))
+    wanted, found = images.image_sizes(Settings()), images.image_sizes(elsewhere, image_seeds=1)
+    assert wanted.hash == images.image_sizes(elsewhere).hash
+    assert size_of(wanted, found) == "fewer seeds"
+
+
+def test_a_training_without_its_images_is_refused_in_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "HOME", tmp_path / "_mnist")
+    with pytest.raises(TrainingFailed, match=r"^liu/image_curves: _mnist in this checkout.* MNIST is needed$"):
+        runner.train(images.image_curves(Settings()), out=tmp_path / "out")

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.liu import CHAPTER, Settings, effective, networks, theory, training
+from grokbook.chapters.liu import CHAPTER, Settings, effective, networks, pictures, theory, training
 from grokbook.tasks import AdditionTask
 from grokbook.train import engine
 from grokbook.train.experiment import Schedule, coordinates
+from tests.chapters.liu.test_pictures import write_mnist
 
 MADE = {name: [recipe(Settings()), *recipe.stand_ins(Settings())] for name, recipe in CHAPTER.experiments.items()}
 
@@ -19,6 +20,14 @@ def two_steps(whole):
 
 
 SHORT = {short.hash: short for made in MADE.values() for short in map(two_steps, made)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def images(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "HOME", tmp_path_factory.mktemp("mnist"))
+        write_mnist(pictures.HOME)
+        yield
 
 
 @pytest.mark.parametrize("chosen", SHORT.values(), ids=lambda one: one.hash[:8])
