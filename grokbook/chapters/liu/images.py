@@ -49,7 +49,7 @@ class Setting(NamedTuple):
 
 
 SETTINGS = {
-    # Generalisation waits for decay, so that steps in inverse proportion to it show as much.
+    # The stronger the decay, the fewer steps are waited for.
     "mnist": Setting(1_000, 200, {0.01: 100_000, 0.03: 33_000, 0.1: 10_000}, 10_000,
                      (250, 500, 1_000, 2_000, 4_000), 0.01, 100_000, 200, 100),
     "digits": Setting(200, None, dict.fromkeys((0.1, 0.2, 0.5), 20_000), 20_000,
@@ -80,7 +80,7 @@ def image_curves(
     return Experiment("liu/image_curves", tuple(runs), Schedule(log=150), ("weight_norm",), watch=watch)
 
 
-@section.experiment(smaller=[{**SHORT, "image_seeds": 1}, {**SHORT, **DIGITS},
+@section.experiment(smaller=[{"image_seeds": 1}, {**SHORT, "image_seeds": 1}, {**SHORT, **DIGITS},
                              {**SHORT, **DIGITS, "image_steps": 2_500, "image_seeds": 1}],
                     quick={**DIGITS, "image_steps": 30, "image_seeds": 1})  # fmt: skip
 def image_phases(
