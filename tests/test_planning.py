@@ -1,3 +1,5 @@
+from grokbook.chapters.liu.pictures import ImageTask
+from grokbook.models.dense import DenseNet
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
 from grokbook.tasks import ModularTask
@@ -13,6 +15,11 @@ def test_the_counted_operations_are_those_of_the_formula():
     """Forward, and twice as much backward but for the first layer, which looks up and adds: 3 products of 2 n N p."""
     one = run()
     assert planning.count_now(one) == 3 * 2 * one.task.train_size * 8 * 7
+
+
+def test_what_a_perceptron_says_of_itself_is_what_is_counted():
+    one = Run(ImageTask(30), DenseNet((64, 20, 30, 10)), SGD(0.1), 1, 0)
+    assert planning.flops(one) == planning.count_now(one)
 
 
 def test_a_shape_is_what_the_cost_depends_on():
