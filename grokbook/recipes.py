@@ -13,7 +13,7 @@ from grokbook.train.experiment import coordinates
 
 # How a setting is said, in this order; one that is zero everywhere, or has its USUAL value, is not.
 WORDS = {
-    "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
+    "source": "{}", "p": "p = {}", "width": "N = {}", "d_model": "d = {}", "heads": "H = {}", "layers": "blocks {}",
     "hidden": "hidden units {}", "activation": "{} units", "offset": "k = {}", "f": "f = {}",
     "train_fraction": "α = {}", "train_size": "n = {}", "steps": "{} steps", "loss": "{}", "optimizer": "{}",
     "beta2": "β₂ = {}", "eps": "ε = {}", "warmup": "warm-up {}", "lr": "lr {}", "W_E_lr": "embeddings' lr {}",
@@ -24,7 +24,10 @@ WORDS = {
     "scaling": "scaling {}", "embedding_std": "embeddings' sd {}",
 }  # fmt: skip
 USUAL = {"init_scale": 1.0, "beta2": 0.999, "eps": 1e-8}
-NAMES = {"mse": "squared error", "cross_entropy": "cross-entropy", "SGD": "gradient descent", "WarmAdamW": "AdamW"}
+NAMES = {
+    "mse": "squared error", "cross_entropy": "cross-entropy", "SGD": "gradient descent", "WarmAdamW": "AdamW",
+    "mnist": "MNIST", "digits": "digits of 8 × 8 pixels",
+}  # fmt: skip
 
 
 def describe(record: xr.Dataset) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from grokbook import recipes
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps, theory
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GAP, GROKKING, MEMORISATION, Diagram, phase_name
@@ -120,7 +121,7 @@ def image_sizes(s: Settings, *, source: Source = "mnist", image_steps: Least = 0
 
 def name_of(record: xr.Dataset) -> str:
     """What the images are called."""
-    return {"mnist": "MNIST", "digits": "digits of 8 × 8 pixels"}[str(record.source.values[0])]
+    return recipes.NAMES[str(record.source.values[0])]
 
 
 def _sized(study: xr.Dataset, record: xr.Dataset) -> xr.Dataset:
