@@ -106,7 +106,7 @@ def image_phases(
     return Experiment("liu/image_phases", tuple(runs), Schedule(log=30), watch=Watch(REACHED, own.every))
 
 
-@section.experiment(smaller=[{"image_seeds": 1}, DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
+@section.experiment(smaller=[DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
 def image_sizes(s: Settings, *, source: Source = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
     own = SETTINGS[source]
