@@ -16,13 +16,14 @@ from grokbook.train.records import ROOT
 
 Images = tuple[NDArray[Any], NDArray[Any]]  # pixels and digits
 
-SOURCES = {"digits": (797, 1_000), "mnist": (60_000, 10_000)}  # images to train on, and to test on
 HOME = ROOT / "_mnist"  # where MNIST is looked for unless a folder is named
 # name -> (images, labels) in the four standard files, and how many there are
 MNIST = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 60_000),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", 10_000),
 }
+# images to train on, and to test on
+SOURCES = {"digits": (797, 1_000), "mnist": tuple(count for *_, count in MNIST.values())}
 
 
 @dataclass(frozen=True)
