@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings, reading
-from grokbook.chapters.resnet.measures import agreement, exchanged, misled, one_away
+from grokbook.chapters.resnet.measures import agreement, exchanged, misled
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary
 from grokbook.chapters.resnet.training import on_pictures
 from grokbook.claims import REACHED, Part, at_least, at_most, between
@@ -161,31 +161,27 @@ def averaged(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Settings
     """How right the mean of all networks is, each when its training set is last fitted, where none was trained.
 
     Variables: ``alone`` (run), the share of these pictures that each network answers rightly, and ``right`` (of), of
-    the rounded mean of their answers ("networks"), and, for chance, of sums of neighbours in their place: of a trained
-    picture of each network one cell away, drawn from those nearest to the right sum.
+    the rounded mean of their answers ("networks"), and, for chance, if each network's errors are dealt anew among the
+    pictures ("unrelated").
     """
     task = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0]))
-    near, labels, rng = one_away(task), task.table()[1], np.random.default_rng(0)
     runs = [*chain(*(settled(record, task) for record in (fig7, wider, finer)))]
-    known, copied = np.stack([errors[-1] for _, errors in runs]), []
-    for test, _ in runs:
-        off = np.where(test[near], np.inf, labels[near] - labels[:, None])
-        chosen = (np.abs(off) + rng.random(off.shape)).argmin(1)  # at random of those as near
-        copied.append(np.take_along_axis(off, chosen[:, None], 1)[:, 0])
     where = np.all([test for test, _ in runs], 0)
-    means = [np.rint(np.mean(errors, 0) + labels) == labels for errors in (known, copied)]
-    right = {"right": ("of", [float(one[where].mean()) for one in means])}
-    return xr.Dataset({**right, "alone": ("run", (known == 0)[:, where].mean(1))}, {"of": ["networks", "neighbours"]})
+    known, labels = np.stack([errors[-1] for _, errors in runs])[:, where], task.table()[1][where]
+    dealt = np.random.default_rng(0).permuted(known, axis=1)
+    right = [float((np.rint(one.mean(0) + labels) == labels).mean()) for one in (known, dealt)]
+    alone = "run", (known == 0).mean(1)
+    return xr.Dataset({"right": ("of", right), "alone": alone}, {"of": ["networks", "unrelated"]})
 
 
 def settled(fig7: xr.Dataset, task: ShapeSum) -> Iterator[tuple[NDArray[np.bool_], NDArray]]:
-    """Of each run its test pictures, (n**4,), and its errors at each snapshot, (k, n**4), the last fitted ones last."""
+    """Of each run its test pictures, (n**4,), and its errors at each fitted snapshot, (k, n**4), or at the last one."""
     labels = task.table()[1]
     for seed, answers in zip(fig7.seed.values, fig7.answers.values, strict=True):
         test = ~task.in_train(int(seed))
         errors = answers[np.isfinite(answers).all(-1)] - labels
         fitted = (errors == 0)[:, ~test].mean(1) >= reading.FIT
-        yield test, errors[np.argsort(fitted, kind="stable")]
+        yield test, errors[fitted] if fitted.any() else errors[-1:]
 
 
 def above_chance(same_errors: xr.Dataset, trained: str) -> NDArray[np.float64]:

@@ -47,15 +47,22 @@ def test_a_measure_that_has_moved_before_the_training_set_is_learnt_is_first():
     assert answers.of(found, "lead_after", "IPR") == -1  # the way from t_train on misses it
 
 
-def test_a_measure_that_is_meant_to_fall_leads_only_by_a_fall_after_the_training_set_is_learnt():
-    fall = answers.answers(made(lambda done, draw: np.exp(-3.0 * (done - 150 <= STEPS))))
-    rise = answers.answers(made(lambda done, draw: np.broadcast_to(np.exp(3.0 * (STEPS >= 50)), (RUNS, len(STEPS)))))
+def test_a_measure_follows_the_test_loss_from_where_the_training_set_is_learnt_or_runs_against_it():
+    fall = made(lambda done, draw: np.exp(-3.0 * (done <= STEPS)))
+    fall["test_loss"][1::2] = draws = np.random.default_rng(3).uniform(4, 5, (RUNS // 2, len(STEPS)))
+    name = answers.WATCHED["IPR"].log  # the one that is made; a share, which is not taken by its logarithm
+    fall[name][1::2] = draws
+    found, noise = answers.answers(fall), answers.answers(made(lambda done, draw: draw.random((RUNS, len(STEPS)))))
+    assert answers.of(found, "follows", "IPR") == pytest.approx(1) == answers.of(found, "follows_never", "IPR")
+    assert abs(answers.of(noise, "follows", "IPR")) < 0.3
+    still = answers.answers(made(lambda done, draw: np.ones((RUNS, len(STEPS)))))
+    assert np.isnan(answers.of(still, "follows", "IPR"))  # and meets no bound
+
+
+def test_a_measure_that_turns_back_is_told():
     peak = answers.answers(made(lambda done, draw: np.exp(3.0 * (STEPS >= 50) - 1.0 * (STEPS >= 500) * (done > 0))))
-    name = "IPR"  # the one that is made; a share, which is not taken by its logarithm
-    assert 0.15 < answers.of(fall, "lead_fall", name) < 0.3 and answers.of(rise, "lead_fall", name) == -1
-    assert answers.of(rise, "lead", name) > 0.8  # as early as MED, and as little worth
-    assert answers.of(rise, "back", name) == answers.of(fall, "back", name) == 0
-    assert answers.of(peak, "lead_fall", name) > 0 and answers.of(peak, "back", name) > 1
+    rise = answers.answers(made(lambda done, draw: np.broadcast_to(np.exp(3.0 * (STEPS >= 50)), (RUNS, len(STEPS)))))
+    assert answers.of(peak, "back", "IPR") > 1 and answers.of(rise, "back", "IPR") == 0
 
 
 def test_a_measure_that_follows_the_clock_leads_and_cries_wolf():
