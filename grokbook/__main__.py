@@ -99,7 +99,7 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
         anew=arguments.fresh,
     )
     new, took = record.sizes["run"] - record.attrs.get("taken", 0), record.attrs["wall_seconds"]
-    print(f"{experiment.name}: {new} runs trained; all of the record took {took:.0f} core seconds")
+    print(f"{experiment.name}: {new} run{'s' * (new != 1)} trained; all of the record took {took:.0f} core seconds")
     watched = dict(experiment.watch.thresholds) if experiment.watch else {}
     for split in ("train", "test"):
         curve = f"{split}_accuracy"
@@ -275,9 +275,11 @@ def positive(text: str) -> int:
 
 
 def folder(text: str) -> Path:
-    if not text or Path(text).is_file():
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
-    return Path(text)
+    place = Path(text).expanduser()
+    with contextlib.suppress(OSError, ValueError):  # a name too long, or with a zero in it
+        if text and not place.is_file():
+            return place
+    raise argparse.ArgumentTypeError(f"{text[:80]!r} is no folder")
 
 
 def options() -> dict[str, dict[str, Any]]:

@@ -34,8 +34,9 @@ def _is_number(value: Any) -> bool:
 
 def whole(least: int, most: int = LARGEST) -> Range:
     """Whole numbers from ``least`` to ``most``."""
-    allowed = f"of at least {least}" if most == LARGEST else f"from {least} to {most}"
-    return Range(f"a whole number {allowed}", lambda value: type(value) is int and least <= value <= most)
+    return Range(
+        f"a whole number from {least} to {most:,}", lambda value: type(value) is int and least <= value <= most
+    )
 
 
 def several(inner: Range) -> Range:

@@ -47,7 +47,7 @@ def test_the_example_trains_computes_and_claims():
 @pytest.mark.parametrize(
     "wrong, words",
     [
-        ({"p": 2}, "p = 2: a whole number of at least 5 is allowed"),
+        ({"p": 2}, "p = 2: a whole number from 5 to 1,000,000,000 is allowed"),
         ({"p": True}, "p = True"),
         ({"train_fraction": 1.0}, "strictly between 0 and 1"),
         ({"train_fraction": float("nan")}, "strictly between 0 and 1"),

@@ -536,11 +536,34 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
         ({"runs": members(SGD(0.1))[0]}, "a tuple is needed"),
         ({"schedule": 10}, "schedule = 10: a Schedule"),
         ({"snapshots": ()}, "snapshots say when"),
+        ({"snapshots": -1}, "a tuple is needed"),
+        ({"snapshots": (10**6,)}, "no run gets there"),
+        ({"measures": (np.mean,)}, "a measure's or parameter's name is needed"),
+        ({"keep": ("emb/E",)}, "'emb/E': a measure's or parameter's name is needed, without a '/'"),
+        ({"scale": "tiny"}, "scale must be one of"),
     ],
 )
 def test_what_would_fail_late_is_refused_when_it_is_written_down(change, words):
     with pytest.raises(ValueError, match=words):
         dataclasses.replace(experiment(members(SGD(0.1))), **change)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeded(ModularTask):
+    seed: int = 8
+
+
+@pytest.mark.parametrize("wrong", [{"evaluations": 0}, {"threshold": float("nan")}])
+def test_what_can_never_be_waited_for_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Stop(**wrong)
+
+
+@pytest.mark.parametrize("name", ["train_loss", "lr", "seed", "step", "norm/E"])
+def test_a_measure_whose_number_has_no_place_in_a_record_is_refused_at_the_first_step(monkeypatch, name):
+    monkeypatch.setitem(monitor.MEASURES, "own", lambda now: {name: np.zeros(len(now.tasks))})
+    with pytest.raises(ValueError, match=f"a measure gives {name}, which .*: it needs another name"):
+        engine.train(experiment(members(SGD(0.1), steps=1), measures=("own",)))
 
 
 @pytest.mark.parametrize(
@@ -555,6 +578,8 @@ def test_what_would_fail_late_is_refused_when_it_is_written_down(change, words):
         ({"model": torch.nn.Linear(2, 2)}, "Model of grokbook.train.contract: .*Linear"),
         ({"model": TwoLayerMLP(11, 8.0)}, r"width=8\.0"),
         ({"model": TwoLayerMLP(5, 8)}, "made for p = 5, and the task has p = "),
+        ({"batch_size": 0}, "batch_size = 0: between 1 and the"),
+        ({"task": Seeded(11)}, "a task's or model's seed: a record has a column of that name"),
     ],
 )
 def test_a_recipe_that_cannot_be_trained_is_refused(change, words):

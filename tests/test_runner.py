@@ -467,12 +467,16 @@ def test_weights_that_memory_does_not_hold_are_refused_before_they_are_made():
     from grokbook.models.decoder import Decoder
 
     small = dataclasses.replace(tiny(), runs=(dataclasses.replace(tiny().runs[0], model=Decoder(7, 20_000, 2, 4)),))
-    with pytest.raises(ValueError, match="side by side need about"):
+    with pytest.raises(ValueError, match="side by side: about"):
         runner.check_memory(small, 1, 64 * 2**30)
     runner.check_memory(tiny(), 1, 2**30)
+    whole = dataclasses.replace(tiny(), keep=("output[0]",), snapshots=(-1,))
+    runner.check_memory(whole, 1, 2**30)
+    with pytest.raises(ValueError, match=r"output\[0\] of all 49"):
+        runner.check_memory(whole, 1, 2**10)
     for model in (TwoLayerMLP(7, 10**10), Decoder(7, 10**9, 2, 4)):  # and one that PyTorch cannot count
         runs = (dataclasses.replace(tiny().runs[0], model=model),)
-        with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 members side by side need"):
+        with pytest.raises(TrainingFailed, match=r"^test/tiny: 1 member side by side: about"):
             runner.train(dataclasses.replace(tiny(), runs=runs), workers=1)
 
 

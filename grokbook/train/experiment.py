@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ ENGINE_VERSION = 1
 
 LOSSES = ("mse", "cross_entropy")
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")  # taken whatever else is asked for
+COLUMNS = ("label", "seed", "steps", "loss")  # that a record has of a run, beside what it is made of
+DIMENSIONS = ("run", "step", "snapshot", "snapshot_step", "stopped_at", "diverged_at")  # and what else a record says
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,14 @@ class Run:
                 if (rate and not number and value is not None) or (number and not 0 <= value < float("inf")):
                     raise ValueError(f"{f.name} = {value!r}: a finite number of at least 0 is needed")
                 shares = {"momentum": (value,), "betas": value}.get(f.name, ())
-                if not all(0 <= share < 1 for share in shares):
-                    raise ValueError(f"{f.name} = {value!r}: in [0, 1) is needed")
+                if not all(0 <= share < 1 for share in shares) or (f.name == "betas" and len(value) != 2):
+                    raise ValueError(f"{f.name} = {value!r}: {'two ' * (f.name == 'betas')}in [0, 1) is needed")
         one_of("loss", self.loss, LOSSES)
-        if self.batch_size is not None and not 1 <= self.batch_size <= (most := self.task.train_size):
+        if self.batch_size is not None and not 1 <= self.batch_size <= self.task.train_size:
+            most = self.task.train_size
             raise ValueError(f"batch_size = {self.batch_size}: between 1 and the {most} training samples is needed")
+        if taken := sorted({f.name for part in (self.task, self.model) for f in fields(part)} & set(COLUMNS)):
+            raise ValueError(f"a task's or model's {taken[0]}: a record has a column of that name; call it otherwise")
         if self.last_batch not in (None, "short") or (self.last_batch and self.batch_size is None):
             raise ValueError(f"last_batch = {self.last_batch!r}: None, or, where batch_size is set, 'short'")
         if (p := getattr(self.task, "p", None)) != (own := getattr(self.model, "p", p)) and p is not None:
@@ -113,6 +118,11 @@ class Stop:
     measure: str = "test_accuracy"
     threshold: float = 0.99
     evaluations: int = 1
+
+    def __post_init__(self) -> None:
+        integer("evaluations", self.evaluations, 1)
+        if not np.isfinite(self.threshold):
+            raise ValueError(f"threshold = {self.threshold}: a finite number is needed")
 
 
 @dataclass(frozen=True)
@@ -170,17 +180,25 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("runs", "measures", "snapshots", "keep"):
             value = getattr(self, name)
-            if isinstance(value, str | Run):
+            if isinstance(value, str | Run) or not isinstance(value, Iterable):
                 raise ValueError(f"{name}: a tuple is needed, also around one")
             object.__setattr__(self, name, tuple(value))
+        for one in self.asked:
+            if not isinstance(one, str) or "/" in one:
+                raise ValueError(f"{one!r}: a measure's or parameter's name is needed, without a '/'")
         for name, needed in (("schedule", Schedule), ("stop", Stop | None), ("watch", Watch | None)):
             if not isinstance(value := getattr(self, name), needed):
                 raise ValueError(f"{name} = {value!r}: a {name.capitalize()} of grokbook.train.experiment is needed")
         if not self.runs:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
+        for step in self.snapshots:
+            integer("snapshots", step, -1)
+        if min(self.snapshots, default=0) > (most := max(run.steps for run in self.runs)):
+            raise ValueError(f"snapshots = {self.snapshots}: no run gets there, they have {most} steps at most")
+        one_of("scale", self.scale, ("full", "reduced"))
         if self.precision not in (None, "fast", "double"):
             raise ValueError(f"precision = {self.precision!r}: None, for full float32, 'fast' or 'double'")
-        if not re.fullmatch(r"\w+/\w+", self.name):
+        if not re.fullmatch(r"\w+/\w+", str(self.name)):
             raise ValueError(f"name = {self.name!r}: two words are needed, as in 'mine/sums'")
         if self.keep and not self.snapshots:
             raise ValueError(f"keep = {self.keep}: snapshots say when, as in (0, -1)")
@@ -313,7 +331,7 @@ def coordinates(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _flat(run: Run) -> dict[str, Any]:
-    row: dict[str, Any] = {"label": run.label, "seed": run.seed, "steps": run.steps, "loss": run.loss}
+    row = {name: getattr(run, name) for name in COLUMNS}
     for part, thing in (("task", run.task), ("model", run.model), ("optimizer", run.optimizer)):
         row[part] = type(thing).__name__
         for f in fields(thing):

@@ -114,7 +114,13 @@ def known(name: str) -> Callable[[Any], dict[str, Any]]:
 
 def numbers(names: Iterable[str], now: Measured) -> Numbers:
     """What the named measures give; raises what ``known`` does."""
-    return {key: values for name in names for key, values in known(name)(now).items()}
+    found = {name: known(name)(now) for name in names}
+    for name, given in found.items():
+        if not isinstance(given, dict):
+            raise ValueError(
+                f"measures = {name!r}: it gives {type(given).__name__}, and name -> numbers (M,) is needed"
+            )
+    return {key: values for given in found.values() for key, values in given.items()}
 
 
 def arrays_of(record: xr.Dataset) -> list[str]:
@@ -125,8 +131,10 @@ def arrays_of(record: xr.Dataset) -> list[str]:
 def kept(name: str, now: Measured) -> NDArray[Any]:
     """The array called ``name`` in ``Experiment.keep``, (M, ...); a ValueError if there is none."""
     if name in MEASURES:
-        (values,) = MEASURES[name](now).values()
-        return values
+        given = MEASURES[name](now)
+        if len(given) != 1:
+            raise ValueError(f"keep = {name!r}: one array (M, ...) is kept, and it gives {', '.join(given) or 'none'}")
+        return next(iter(given.values()))
     if name in now.params:
         return now.params[name]
     if not (found := re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)):

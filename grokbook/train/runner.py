@@ -13,6 +13,7 @@ import json
 import math
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import time
@@ -40,7 +41,8 @@ SMALL = 10**6  # numbers of a weight that may be made only to be counted
 COPIES_IN_STEP = 2.5  # of the activations of a batch, passed forward and backward
 COPIES_OF_WEIGHTS = 6  # the weights, their gradient, two moments, and what is drawn and stacked at the start
 USED_OF_GPU = 0.5  # of its free memory, by an estimate that may be too small
-MISTAKES = ("ValueError", "TypeError", "AttributeError", "TrainingFailed")  # which come again
+MISTAKES = ("ValueError", "TypeError", "AttributeError", "LookupError", "IndexError", "KeyError", "ZeroDivisionError",
+            "TrainingFailed")  # which come again  # fmt: skip
 TOO_LARGE = ("OutOfMemoryError", "MemoryError")  # what an error says that a smaller stack may not
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
@@ -140,12 +142,15 @@ def block_size(experiment: Experiment, device: str, sharing: int = 1) -> int:
 
 def check_memory(experiment: Experiment, block: int, there: int) -> None:
     """Refuse with a ValueError, before anything is allocated, what is estimated not to fit into so many bytes."""
+    whole = [one for one in experiment.keep if re.match(r"(output|activation|preactivation)\[", one)]
     for place in experiment.shards(block):
         run = experiment.runs[place[0]]
-        if (need := len(place) * bytes_of(run)) > there:
+        rows = max(run.samples, len(run.task.table()[0]) if whole else 0)
+        if (need := len(place) * max(bytes_of(run), rows * optional(run.model, "floats_per_sample") * 4)) > there:
+            told = f"{len(place)} member{'s' * (len(place) > 1)} side by side: about {need / 2**30:.1f} GB are needed"
+            asked = f"{whole[0]} of all {rows}" if rows > run.samples else f"a batch of {run.samples}"
             raise ValueError(
-                f"{len(place)} members side by side need about {need / 2**30:.1f} GB for a batch of "
-                f"{run.samples}, and there are {there / 2**30:.1f} GB; a smaller network or smaller inputs would fit"
+                f"{told} for {asked}, and there are {there / 2**30:.1f}; a smaller network or smaller inputs would fit"
             )
 
 

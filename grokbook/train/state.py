@@ -17,7 +17,7 @@ from grokbook.train import monitor
 from grokbook.train.capture import capture
 from grokbook.train.contract import optional
 from grokbook.train.data import Batch, Data, output_gradients, predictions, sample_losses
-from grokbook.train.experiment import CURVES, Run
+from grokbook.train.experiment import CURVES, DIMENSIONS, Run, coordinates
 from grokbook.train.monitor import Measured
 
 FLOATS_AT_ONCE = {"cpu": 1 << 25, "cuda": 1 << 31}  # between the layers in evaluation: 128 MB, 8 GB
@@ -120,12 +120,14 @@ class State:
         for split, mask in (("train", self.data.in_train.double()), ("test", (~self.data.in_train).double())):
             for name, values in asked.items():
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
+        taken = {*CURVES, *DIMENSIONS, *coordinates(self.runs[:1])} if names else set()
         for name, own in monitor.numbers(names, self.measured(found)).items() if names else ():
-            if name in CURVES:
-                raise ValueError(f"a measure gives {name}, which is there already: it needs another name")
+            if name in taken or "/" in name:
+                why = "has a '/'" if "/" in name else "is there already"
+                raise ValueError(f"a measure gives {name}, which {why}: it needs another name")
             if np.shape(own) != (len(self.runs),):
                 raise ValueError(f"a measure gives {name} of shape {np.shape(own)}: one number a member is needed")
-            numbers[name] = own
+            numbers[name] = np.asarray(own)
         return numbers
 
     def losses(self, params: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:

@@ -66,7 +66,8 @@ class Processes(ThreadPoolExecutor):
     UNGUARDED = 79  # how a worker ends that is asked to train while it imports its caller's script
 
     def __init__(self, count: int, gpus: int | None = None) -> None:
-        super().__init__(count)
+        # Threads of it, and processes that they start, until these ignore it: Ctrl-C is for whoever asked.
+        super().__init__(count, "", signal.pthread_sigmask, (signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP}))
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy in the processes: see ``settle``
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited: it outlasts a closed terminal
         resource_tracker.ensure_running()

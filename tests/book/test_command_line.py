@@ -76,9 +76,9 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["train", "gromov/learning_curves", "--out", __file__], ["--out: ", "is no folder"]),
         (["queue", "--out", ""], ["--out: '' is no folder"]),
         (["train", "liu/dropout_times", "-p", "dropouts=100000000"], ["dropouts = 100000000: ", "from 2 to 99"]),
-        (["train", "gromov/formation", "-p", "frames=1000000000"], ["frames = 1000000000: ", "from 1 to 1000"]),
-        (["train", "resnet/wide", "-p", "sizes=1000000000"], ["sizes = (1000000000,): ", "from 8 to 1024"]),
-        (["train", "resnet/fig7", "-p", "size=1000000000"], ["size = 1000000000: ", "from 8 to 1024"]),
+        (["train", "gromov/formation", "-p", "frames=1000000000"], ["frames = 1000000000: ", "from 1 to 1,000"]),
+        (["train", "resnet/wide", "-p", "sizes=1000000000"], ["sizes = (1000000000,): ", "from 8 to 1,024"]),
+        (["train", "resnet/fig7", "-p", "size=1000000000"], ["size = 1000000000: ", "from 8 to 1,024"]),
         (["train", "gu/base", "-p", "d_model=2147483648"], ["d_model = 2147483648: ", "up to 1000000"]),
         (["verify", "gromov/data_fraction"], ["gromov/data_fraction is missing; --reduced verifies the smaller one"]),
         (["verify", "gromov/adamw_curves", "-p", "p=59"], ["no record of gromov/adamw_curves with p=59"]),
@@ -212,7 +212,7 @@ def test_a_chapter_trains_what_has_no_record_the_cheapest_first_and_goes_on_afte
     command = ["train", "gromov", "--workers", "1", "--out", str(tmp_path)]
     assert command_line.main(command) == 1
     told = capsys.readouterr()
-    assert told.out.index("gromov/narrow: 1 runs trained") < told.out.index("gromov/wide: 1 runs trained")
+    assert told.out.index("gromov/narrow: 1 run trained") < told.out.index("gromov/wide: 1 run trained")
     assert "grokbook: gromov/broken: it broke" in told.err.splitlines()
     assert told.err.splitlines()[-1] == "grokbook: not trained: gromov/broken; the others of 3 are"
 
@@ -220,7 +220,7 @@ def test_a_chapter_trains_what_has_no_record_the_cheapest_first_and_goes_on_afte
     (tmp_path / "gromov" / "wide.nc").write_bytes(b"damaged")
     assert command_line.main(command) == 0
     told = capsys.readouterr()
-    assert "wide: 1 runs trained" in told.out and "narrow: the record is there" in told.out
+    assert "wide: 1 run trained" in told.out and "narrow: the record is there" in told.out
     assert "wide.nc: not a readable NetCDF file" in told.err and "it is trained again" in told.err
     assert command_line.main(command) == 0
     assert capsys.readouterr().out.count("the record is there") == 2

@@ -95,7 +95,7 @@ def image_undecayed(
     return Experiment("liu/image_undecayed", tuple(runs), Schedule(log=150), ("weight_norm",), watch=watch)
 
 
-@section.experiment(smaller=[{"image_seeds": 1}, {**SHORT, "image_seeds": 1}, {**SHORT, **DIGITS},
+@section.experiment(smaller=[{"image_seeds": 1}, {**SHORT, **DIGITS},
                              {**SHORT, **DIGITS, "image_steps": 2_500, "image_seeds": 1}],
                     quick={**DIGITS, "image_steps": 30, "image_seeds": 1})  # fmt: skip
 def image_phases(

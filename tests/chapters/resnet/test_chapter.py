@@ -235,7 +235,7 @@ def test_confusion_maps_hold_every_test_picture_once(tiny: xr.Dataset) -> None:
 
 def test_a_network_that_does_not_fit_is_refused_before_it_is_made() -> None:
     huge = CHAPTER.experiments["fig7"](Settings(), width=64.0)
-    with pytest.raises(ValueError, match=r"1 members side by side need about \d+\.\d GB"):
+    with pytest.raises(ValueError, match=r"1 member side by side: about \d+\.\d GB are needed"):
         runner.plan(huge, "cpu")
     assert runner.plan(CHAPTER.experiments["fig7"](Settings(), **network.SMALL), "cpu")[1] == 4
 
