@@ -559,6 +559,15 @@ def test_what_can_never_be_waited_for_is_refused(wrong):
         Stop(**wrong)
 
 
+def test_a_measure_gives_numbers_by_name_and_one_array_where_it_is_kept(monkeypatch):
+    monkeypatch.setitem(monitor.MEASURES, "bare", lambda now: np.zeros(len(now.tasks)))
+    monkeypatch.setitem(monitor.MEASURES, "two", lambda now: dict.fromkeys("ab", np.zeros((len(now.tasks), 3))))
+    with pytest.raises(ValueError, match=r"measures = 'bare': it gives ndarray, and name -> numbers \(M,\) is needed"):
+        engine.train(experiment(members(SGD(0.1), steps=1), measures=("bare",)))
+    with pytest.raises(ValueError, match=r"keep = 'two': one array \(M, ...\) is kept, and it gives a, b"):
+        engine.train(experiment(members(SGD(0.1), steps=1), keep=("two",), snapshots=(-1,)))
+
+
 @pytest.mark.parametrize("name", ["train_loss", "lr", "seed", "step", "norm/E"])
 def test_a_measure_whose_number_has_no_place_in_a_record_is_refused_at_the_first_step(monkeypatch, name):
     monkeypatch.setitem(monitor.MEASURES, "own", lambda now: {name: np.zeros(len(now.tasks))})
@@ -572,6 +581,7 @@ def test_a_measure_whose_number_has_no_place_in_a_record_is_refused_at_the_first
         ({"steps": 2.5}, r"steps=2\.5"),
         ({"optimizer": AdamW("1e-2")}, "lr = '1e-2': a finite number"),
         ({"optimizer": AdamW(0.1, betas=(0.9, 1.5))}, r"betas = \(0\.9, 1\.5\)"),
+        ({"optimizer": AdamW(0.1, betas=(0.9,))}, r"betas = \(0\.9,\): two in \[0, 1\)"),
         ({"optimizer": SGD(0.1, momentum=1.5)}, r"momentum = 1\.5"),
         ({"optimizer": dataclasses.make_dataclass("Lion", [], bases=(AdamW,), frozen=True)(0.1)}, "not .*Lion"),
         ({"optimizer": torch.optim.AdamW([torch.zeros(1)])}, "WarmAdamW of grokbook.optim is needed"),

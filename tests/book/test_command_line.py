@@ -75,6 +75,7 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["train", "gromov/learning_curves", "-p", "lr=nan"], ["lr = 'nan' is not of type float, or not finite"]),
         (["train", "gromov/learning_curves", "--out", __file__], ["--out: ", "is no folder"]),
         (["queue", "--out", ""], ["--out: '' is no folder"]),
+        (["queue", "--out", "a" * 300], ["--out: 'aaa", "is no folder"]),
         (["train", "liu/dropout_times", "-p", "dropouts=100000000"], ["dropouts = 100000000: ", "from 2 to 99"]),
         (["train", "gromov/formation", "-p", "frames=1000000000"], ["frames = 1000000000: ", "from 1 to 1,000"]),
         (["train", "resnet/wide", "-p", "sizes=1000000000"], ["sizes = (1000000000,): ", "from 8 to 1,024"]),
