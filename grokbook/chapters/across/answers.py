@@ -204,7 +204,7 @@ def answers(record: xr.Dataset) -> xr.Dataset:
     ``half`` (measure,): the step at which it is half of its way, over the steps to generalise; median over networks
     that do. ``lead`` (measure, value): by how much that is before the test loss's; median and quartiles. ``wolf``
     (measure,): share of the networks that never generalise that go as far; ``wolf_random`` of those with a random
-    table. ``lead_after`` and its like are the same for the way from where the training set is learnt on,
+    table. ``lead_after`` and its like are the same for the way from where the training set is learnt on.
     ``back`` (measure,): how far it turns back. ``follows`` (measure,): its rank correlation with the test loss once the
     training set is learnt, median over networks that generalise; ``follows_never`` over those that do not. ``later``
     (measure, value): rank correlation, with its interval, of the value after twice the time to learn the training set
@@ -341,6 +341,7 @@ def coin(study: xr.Dataset) -> float:
 
 
 def knows(name: str) -> Part:
+    """Whether a threshold on it does."""
     return Part(
         "a threshold tells generalised networks from others", partial(of, key="knows", name=name), at_least(0.9)
     )
