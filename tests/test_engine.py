@@ -553,6 +553,30 @@ class Seeded(ModularTask):
     seed: int = 8
 
 
+@dataclasses.dataclass(frozen=True)
+class Unequal(ModularTask):
+    def in_train(self, seed):
+        return np.ones(121, bool)
+
+
+@dataclasses.dataclass(frozen=True)
+class Modest(TwoLayerMLP):
+    def __call__(self, params, inputs):
+        return super().__call__(params, inputs)[..., :-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"task": Unequal(11)}, "Unequal: in_train of seed 0 has 121 rows, and its train_size is "),
+        ({"model": Modest(11, 8)}, r"Modest gives outputs of shape \(1, 121, 10\), and .* = \(1, 121, 11 or more\)"),
+    ],
+)
+def test_tasks_and_models_that_contradict_themselves_are_named(change, words):
+    with pytest.raises(ValueError, match=words):
+        engine.train(experiment([dataclasses.replace(members(SGD(0.1), steps=1)[0], **change)]))
+
+
 @pytest.mark.parametrize("wrong", [{"evaluations": 0}, {"threshold": float("nan")}])
 def test_what_can_never_be_waited_for_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -568,7 +592,7 @@ def test_a_measure_gives_numbers_by_name_and_one_array_where_it_is_kept(monkeypa
         engine.train(experiment(members(SGD(0.1), steps=1), keep=("two",), snapshots=(-1,)))
 
 
-@pytest.mark.parametrize("name", ["train_loss", "lr", "seed", "step", "norm/E"])
+@pytest.mark.parametrize("name", ["train_loss", "lr", "seed", "step", "norm/E", "W_in"])
 def test_a_measure_whose_number_has_no_place_in_a_record_is_refused_at_the_first_step(monkeypatch, name):
     monkeypatch.setitem(monitor.MEASURES, "own", lambda now: {name: np.zeros(len(now.tasks))})
     with pytest.raises(ValueError, match=f"a measure gives {name}, which .*: it needs another name"):

@@ -35,6 +35,7 @@ class Data:
     in_train: Tensor  #: (M, rows)
     targets: Tensor | None  #: (M, labels, outputs) what each label's outputs are to be, None for one-hot vectors
     batches: Batches  #: what each step takes, where it does not take the training sets whole
+    least: int  #: outputs that a model needs for these labels
     whole: Batch | None = None  #: the training sets, where each step takes them whole; None with minibatches
 
     @classmethod
@@ -50,6 +51,10 @@ class Data:
         labels = [y if z is None else np.where(mask, z, y) for y, z, mask in zip(answers, noisy, masks, strict=True)]
         of_labels: list[Any] = [optional(run.task, "targets")(run.seed) for run in runs]
         trained = [np.flatnonzero(mask) for mask in masks]
+        for run, rows in zip(runs, trained, strict=True):
+            if len(rows) != run.task.train_size:
+                told = f"in_train of seed {run.seed} has {len(rows)} rows"
+                raise ValueError(f"{type(run.task).__name__}: {told}, and its train_size is {run.task.train_size}")
 
         def on_device(arrays: Any) -> Tensor:
             found = torch.tensor(np.asarray(arrays), device=device)  # a copy: tables are kept and shared
@@ -60,7 +65,8 @@ class Data:
         targets = None if of_labels[0] is None else on_device(of_labels)
         batches = Batches(runs, trained, device, dtype)
         compose = optional(runs[0].task, "compose")
-        data = cls(compose, dtype, on_device(table), true, given, on_device(masks), targets, batches)
+        least = targets.shape[-1] if targets is not None else 1 + int(max(map(np.max, [*answers, *labels])))
+        data = cls(compose, dtype, on_device(table), true, given, on_device(masks), targets, batches, least)
         if runs[0].batch_size is None:
             pad = torch.nn.utils.rnn.pad_sequence
             rows = pad([torch.from_numpy(one) for one in trained], batch_first=True)

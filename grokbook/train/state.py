@@ -120,7 +120,7 @@ class State:
         for split, mask in (("train", self.data.in_train.double()), ("test", (~self.data.in_train).double())):
             for name, values in asked.items():
                 numbers[f"{split}_{name}"] = ((values * mask).sum(-1) / mask.sum(-1)).cpu().numpy()
-        taken = {*CURVES, *DIMENSIONS, *coordinates(self.runs[:1])} if names else set()
+        taken = {*CURVES, *DIMENSIONS, *self.params, *coordinates(self.runs[:1])} if names else set()
         for name, own in monitor.numbers(names, self.measured(found)).items() if names else ():
             if name in taken or "/" in name:
                 why = "has a '/'" if "/" in name else "is there already"
@@ -143,9 +143,10 @@ class State:
         with torch.no_grad():
             for rows, inputs in data.blocks(self._at_once()):
                 outputs, labels = run.model(params, inputs), data.labels[:, rows]
-                if outputs.shape[:-1] != labels.shape:
+                if outputs.shape[:-1] != labels.shape or outputs.shape[-1] < data.least:
                     told = f"{type(run.model).__name__} gives outputs of shape {tuple(outputs.shape)}"
-                    raise ValueError(f"{told}, and (M, B, classes) = {(*labels.shape, '...')} is needed")
+                    need = f"({', '.join(map(str, labels.shape))}, {data.least} or more)"
+                    raise ValueError(f"{told}, and (M, B, classes) = {need} is needed")
                 answers = predictions(outputs, data.targets)
                 of_rows = sample_losses(outputs, labels, run.loss, data.wanted(labels)).double() if losses else answers
                 found.append((of_rows, answers))

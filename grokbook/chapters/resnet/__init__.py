@@ -10,7 +10,7 @@ from grokbook import settings
 from grokbook.chapter import Chapter
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Seeds, Share, choice, whole
 
-EVEN = Range("an even number from 8 to 1024", lambda pixels: type(pixels) is int and pixels in range(8, 1025, 2))
+EVEN = Range("an even number from 8 to 1,024", lambda pixels: type(pixels) is int and pixels in range(8, 1025, 2))
 FILE = Range("the path of a file, or nothing,", lambda path: not path or Path(path).is_file())
 
 
