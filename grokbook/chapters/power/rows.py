@@ -64,6 +64,14 @@ def more_products(s: Settings, *, updates: Steps = 8_000) -> Experiment:
     return Experiment("power/more_products", tuple(runs), GRID, snapshots=(0, -1), keep=("W_U",))
 
 
+@section.experiment(quick={"updates": 120})
+def settled_products(s: Settings, *, updates: Steps = 40_000) -> Experiment:
+    """``more_products`` for five times as long, as one of them had understood too late to tell: what do they settle on?"""
+    at = tuple(dict.fromkeys(updates * part // 40 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32)))
+    longer = dataclasses.replace(more_products(s, updates=updates), name="power/settled_products")
+    return dataclasses.replace(longer, snapshots=(*at, -1))
+
+
 def wave_powers(W_U: NDArray[np.float64]) -> NDArray[np.float64]:
     """The share of each frequency 1 .. (p - 1) / 2 in the rows of an output matrix (..., d, p), without the mean."""
     power = np.square(np.abs(np.fft.fft(W_U, axis=-1))).sum(-2)
