@@ -66,7 +66,7 @@ def more_products(s: Settings, *, updates: Steps = 8_000) -> Experiment:
 
 @section.experiment(quick={"updates": 120})
 def settled_products(s: Settings, *, updates: Steps = 40_000) -> Experiment:
-    """``more_products`` for five times as long, as one of them had understood too late to tell: what do they settle on?"""
+    """``more_products`` five times as long, as one had understood too late to tell: what do they settle on?"""
     at = tuple(dict.fromkeys(updates * part // 40 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32)))
     longer = dataclasses.replace(more_products(s, updates=updates), name="power/settled_products")
     return dataclasses.replace(longer, snapshots=(*at, -1))
