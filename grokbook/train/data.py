@@ -51,9 +51,9 @@ class Data:
         labels = [y if z is None else np.where(mask, z, y) for y, z, mask in zip(answers, noisy, masks, strict=True)]
         of_labels: list[Any] = [optional(run.task, "targets")(run.seed) for run in runs]
         trained = [np.flatnonzero(mask) for mask in masks]
-        for run, rows in zip(runs, trained, strict=True):
-            if len(rows) != run.task.train_size:
-                told = f"in_train of seed {run.seed} has {len(rows)} rows"
+        for run, own in zip(runs, trained, strict=True):
+            if len(own) != run.task.train_size:
+                told = f"in_train of seed {run.seed} has {len(own)} rows"
                 raise ValueError(f"{type(run.task).__name__}: {told}, and its train_size is {run.task.train_size}")
 
         def on_device(arrays: Any) -> Tensor:
