@@ -24,6 +24,7 @@ from grokbook.words import number, percent
 
 section = Section("data")
 
+GENTLE = {"half the rate": 0.5, "a tenth of the rate": 0.1}
 SHARES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -48,8 +49,8 @@ def gentle_momentum(
     """Fig. 4a's momentum where data are scarce, at lower rates: at that of gradient descent some networks diverge."""
     runs: list[Run] = []
     model = TwoLayerMLP(s.p, s.width, "input_mean_field")
-    for label, lr in (("half of the rate", 5e5), ("a tenth of the rate", 1e5)):
-        how = gradient_descent(lr, s.p, s.width, momentum=0.9)
+    for label, share in GENTLE.items():
+        how = gradient_descent(share * 1e6, s.p, s.width, momentum=0.9)
         for alpha in shares:
             runs += seeded(s.few, ModularTask(s.p, "n + m", alpha), model, how, limit, label)
     return Experiment("gromov/gentle_momentum", tuple(runs), Schedule(log=100, every=20), stop=Stop())
