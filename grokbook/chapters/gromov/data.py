@@ -138,7 +138,7 @@ def speed_up(record: xr.Dataset) -> float:
     return float(median(plain[:, near]) / median(heavy[:, near]))
 
 
-def saved_by_momentum(record: xr.Dataset, gentle: xr.Dataset | None = None, *, effective: bool) -> float:
+def saved_by_momentum(record: xr.Dataset, gentle: xr.Dataset, *, effective: bool) -> float:
     """By how much momentum lowers the smallest share, at the rate that needs least.
 
     Effective: a step of it counts 1 / (1 - momentum) times.
@@ -146,7 +146,7 @@ def saved_by_momentum(record: xr.Dataset, gentle: xr.Dataset | None = None, *, e
     plain, heavy = select(record, label="GD"), select(record, label="GD + momentum")
     longest = float(plain.steps.max()) * (1 - float(heavy.momentum.values[0]) * effective)
     least = [least_share(record, "GD + momentum", longest)]
-    least += [least_share(gentle, label, longest) for label, _ in conditions(gentle)] if gentle is not None else []
+    least += [least_share(gentle, label, longest) for label in GENTLE]
     return round(min(1.0, least_share(record, "GD")) - min(1.0, *least), 6)
 
 

@@ -68,8 +68,8 @@ def more_products(s: Settings, *, updates: Steps = 8_000) -> Experiment:
 def settled_products(s: Settings, *, updates: Steps = 40_000) -> Experiment:
     """``more_products`` five times as long, as one had understood too late to tell: what do they settle on?"""
     at = tuple(dict.fromkeys(updates * part // 40 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32)))
-    longer = dataclasses.replace(more_products(s, updates=updates), name="power/settled_products")
-    return dataclasses.replace(longer, snapshots=(*at, -1))
+    shorter = more_products(s, updates=updates)
+    return dataclasses.replace(shorter, name="power/settled_products", snapshots=(*at, -1))
 
 
 def wave_powers(W_U: NDArray[np.float64]) -> NDArray[np.float64]:
