@@ -25,16 +25,27 @@ COUNTS = (0, 10, 100, 1000, 2000, 3000)
 
 @section.experiment(
     smaller=[
-        {"seeds": 1, "correct": (0.5, 0.6, 0.7), "counts": (0, 1000, 3000)},
+        {"seeds": 1, "correct": (0.5, 0.6, 0.7), "counts": (0, 1000, 3000), "long": (1000, 3000)},
+        {"seeds": 1, "correct": (0.5, 0.6, 0.7), "counts": (0, 1000, 3000), "long": (1000,)},
         {"seeds": 1, "steps": 10_000, "correct": (0.5, 0.6, 0.7, 0.9), "counts": (0, 1000, 3000)},
     ],
     quick={"correct": (0.7,), "counts": (0, 3), "steps": 100},
 )
-def outliers(s: Settings, *, correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79), counts: Counts = COUNTS) -> Experiment:
-    """Fig. 6: products of S5 from a share of correct answers and so many wrong ones, where the table holds both."""
+def outliers(
+    s: Settings,
+    *,
+    correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79),
+    counts: Counts = COUNTS,
+    long: Counts = (),
+) -> Experiment:
+    """Fig. 6: products of S5 from a share of correct answers and so many wrong ones, where the table holds both.
+
+    Where there are ``long`` numbers of wrong answers, networks with another get a tenth of the updates.
+    """
     rows = len(of("x.y", s.p, s.group, 0.5).table()[1])
+    steps = {count: s.steps if count in (long or counts) else s.steps // 10 for count in counts}
     runs = (
-        run(s, "x.y", share + count / rows, ADAMW, s.steps, seed, f"{count:,} wrong", outliers=count or None)
+        run(s, "x.y", share + count / rows, ADAMW, steps[count], seed, f"{count:,} wrong", outliers=count or None)
         for count in counts
         for share in correct
         if share + count / rows < 1 or count == min(counts)  # one that never fits is refused by the task
