@@ -162,6 +162,8 @@ def test_correct_and_wrong_answers_that_the_table_does_not_hold_are_left_out_or_
     ]  # fmt: skip
     with pytest.raises(ValueError, match="leaves at least one row"):
         CHAPTER.experiments["outliers"](CHAPTER.settings(), correct=(0.9,), counts=(3000,))
+    brief = CHAPTER.experiments["outliers"](CHAPTER.settings(seeds=1), correct=(0.5,), counts=(0, 3000), long=(3000,))
+    assert [run.steps for run in brief.runs] == [10_000, 100_000]
 
 
 def test_variants_of_one_record_are_compared_over_all_of_it():
