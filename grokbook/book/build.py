@@ -187,15 +187,16 @@ def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Setting
     (stage / "figures").mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers.cores(), len(given)), context, _begin, (environment,))
+    bar = len(given) == 1 and sys.stderr.isatty()  # of cells; several would write over each other
     try:
         with progress.open(encoding="utf-8") as lines:
             for late in (False, True):
                 futures = {
-                    pool.submit(_execute_notebook, stage / "book" / f"{name}.ipynb", values, settings.root): name
+                    pool.submit(_execute_notebook, stage / "book" / f"{name}.ipynb", values, settings.root, bar): name
                     for name, values in given.items()
                     if (name in SUMMARIES) == late
                 }
-                _follow(futures, lines)
+                _follow(futures, lines, "\r\033[K" * bar)
     except BrokenProcessPool:
         raise BuildError("a chapter's process was killed; most often the machine had no memory left") from None
     except BaseException:
@@ -213,13 +214,16 @@ def _begin(environment: Mapping[str, str]) -> None:
     workers.end_with_parent()
 
 
-def _follow(futures: Mapping[Future[Any], str], lines: Iterable[str]) -> None:
-    """Show the lines that the kernels append to the progress file, as they come, and each chapter that is done."""
+def _follow(futures: Mapping[Future[Any], str], lines: Iterable[str], over: str) -> None:
+    """Show the lines that the kernels append to the progress file, as they come, and each chapter that is done.
+
+    ``over`` is what takes a terminal back to the beginning of a line that holds a bar.
+    """
     left = set(futures)
     while left:
         done, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
         for line in lines:
-            print(f"    {line.rstrip()}", flush=True)
+            print(f"{over}    {line.rstrip()}", flush=True)
         for one in done:
             seconds, told = one.result()
             for line in told:
@@ -232,7 +236,7 @@ STARTS = 3  # of a kernel, whose ports another program may take between their ch
 QUIET = "__import__('logging').getLogger('tornado').setLevel('CRITICAL')"
 
 
-def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tuple[float, list[str]]:
+def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path, bar: bool = False) -> tuple[float, list[str]]:
     """Execute a notebook of the stage, kernel in `root`, and make it canonical: seconds, and what cells told stderr."""
     import papermill
     from nbclient.exceptions import DeadKernelError
@@ -249,7 +253,7 @@ def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path) -> tupl
                     parameters={name: list(one) if isinstance(one, tuple) else one for name, one in values.items()},
                     kernel_name="python3",  # whatever name an editor saved in the file
                     cwd=root,
-                    progress_bar=False,
+                    progress_bar=bar and {"desc": f"  {path.stem}", "leave": False},
                     start_timeout=300,  # a busy machine is slow, not wrong
                     extra_arguments=["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={QUIET}"],
                 )
