@@ -15,7 +15,7 @@ from grokbook.claims import REACHED, Part, at_least, at_most
 from grokbook.curves import median
 from grokbook.measures.common import Array
 from grokbook.settings import Share, Steps, Width
-from grokbook.train.experiment import Experiment, Schedule
+from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.records import select
 from grokbook.words import percent, times
 
@@ -44,6 +44,14 @@ def operations(s: Settings, *, width: Width = 0, share: Share = 0.0, steps: Step
     )
     runs, measured = every(s.few, conditions), (*TRACKED, "accuracy_by_place")
     return Experiment("gu/operations", runs, Schedule(log=60, every=20), measured)
+
+
+@section.experiment(smaller=[{"seeds": 1}], quick={"steps": 40})
+def subtraction(s: Settings, *, steps: Steps = 60_000) -> Experiment:
+    """Fig. 12 for longer: the figure's training of subtraction, until it has grokked."""
+    f, width, alpha = FIGURES["fig12"]
+    runs = every(s.seeds, [condition("fig12", s.p, alpha, width, steps, f)])
+    return Experiment("gu/subtraction", runs, Schedule(log=60, every=25), TRACKED, stop=Stop(evaluations=40))
 
 
 def trainings(record: xr.Dataset, figures: Sequence[str] = tuple(FIGURES)) -> dict[str, xr.Dataset]:
@@ -113,7 +121,7 @@ RISES = "accuracy still rises", lambda r: reading.still_rising(select(r, label="
 section.claim("fig12-groks", "Earlier Fig. 11", "Subtraction groks.",
     Part("t_0.9", t_most, REACHED, open=RISES),
     Part("t_0.9 / t_fit", delay, at_least(5), times, open=RISES),
-    on="operations")  # fmt: skip
+    on="subtraction")  # fmt: skip
 
 section.claim("fig13-15", "Figs 13 to 15",
     "Products and sums of powers generalise, beyond what their symmetries answer.",
