@@ -15,6 +15,7 @@ help:
 	@echo 'make chapter CHAPTER=gromov PARAMS="p=59 width=1024"'
 	@echo '                             one chapter with other parameters, rendered in its own place'
 	@echo 'make serve                   show the built book on http://127.0.0.1:8000 (PORT=...)'
+	@echo 'make setup                   install into .venv, which the others do by themselves'
 	@echo 'make status                  which records are present, stale or missing'
 	@echo 'make clean                   remove what was built (make distclean: also .venv)'
 	@echo 'make pins                    regenerate requirements.txt from requirements.in (needs uv)'

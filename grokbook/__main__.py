@@ -47,7 +47,8 @@ def list_(arguments: argparse.Namespace) -> None:
         except OSError as error:
             rows.append((name, "unreadable", "", "", f"{error.filename}: {error.strerror}"))
             continue
-        why = found.why and f"{found.why}; grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
+        again = f"grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
+        why = found.why and f"{found.why}; {again}, and git checkout brings back a committed one"
         rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
     if "/" in (arguments.experiment or ""):
@@ -69,9 +70,8 @@ def train(arguments: argparse.Namespace) -> None:
             if found.state == "present":
                 print(f"{experiment.name}: the record is there, {found.path}; to train it again: --fresh")
                 continue
-            if found.state == "stale" and arguments.out:
-                told = f"{found.path} would be replaced ({found.why})"
-                raise BadInput(f"--out: {told}; name another folder, or say --fresh")
+            if arguments.out and (other := runner.replaced(experiment, arguments.out)):
+                raise BadInput(f"--out: {other}; name another folder, or say --fresh")
             if found.state == "damaged":
                 say(f"{found.why}; it is trained again")
         missing.append(experiment)
@@ -89,6 +89,11 @@ def train(arguments: argparse.Namespace) -> None:
 
 def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
     """Train one experiment and say what came of it."""
+    with contextlib.suppress(ValueError):  # what cannot be trained here the training says
+        device = "" if arguments.scheduler else runner.plan(experiment, arguments.device)[0]
+        if device and (minutes := queue.minutes(experiment, device)) > 10:
+            one = "GPU" if device == "cuda" else "core"
+            say(f"{experiment.name}: about {minutes:,.0f} minutes of one {one} at most")
     record = runner.train(
         experiment,
         device=arguments.device,
@@ -108,7 +113,10 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
         met = steps[np.isfinite(steps)]
         when = f"at step {np.median(met):.0f} (median; {met.min():.0f} to {met.max():.0f})" if len(met) else "never"
         print(f"  {100 * level:.0f} % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
-    print(f"The record: {runner.status(experiment, whole=False, out=arguments.out).path}")
+    made = records.stored_path(experiment, arguments.out) if arguments.out else records.cached_path(experiment)
+    read = runner.status(experiment, whole=False)
+    beside = f"; pages go on reading {read.path}" * (read.state == "present" and read.path != made)
+    print(f"The record: {made}{beside}")
 
 
 def queue_(arguments: argparse.Namespace) -> None:
@@ -161,7 +169,7 @@ def verify(arguments: argparse.Namespace) -> None:
     """train stored runs again and compare with the record"""
     parameters.check_device(arguments.device, arguments.scheduler)
     (experiment,) = wanted(arguments)
-    found = runner.status(experiment)
+    found = runner.status(experiment, out=arguments.out)
     if found.state != "present":
         if given := " ".join(arguments.parameter):
             raise BadInput(f"there is no record of {experiment.name} with {given} to verify")
@@ -171,17 +179,17 @@ def verify(arguments: argparse.Namespace) -> None:
         what = "--reduced verifies the smaller one, which is there" if there else "only a present one can be verified"
         raise BadInput(f"the record of {experiment.name} is {found.state}{why}; {what}")
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
-    how = {name: getattr(arguments, name) for name in ("sample", "device", "workers", "scheduler")}
+    how = {name: getattr(arguments, name) for name in ("sample", "out", "device", "workers", "scheduler")}
     try:
         checked = check.verify(experiment, **how)
     except ValueError as error:  # this machine, which plans the stacks, has no such device or memory
         raise BadInput(f"{experiment.name}: {error}") from None
     for one in checked.comparisons:
         gap = "none, to the last bit" if one.identical else f"{one.difference:.2g} in {one.where}"
-        steps = f"{one.stored_step:g}", f"{one.retrained_step:g}"
-        rows.append((str(one.run), one.label, str(one.seed), *steps, gap, one.why or "-"))
+        before, now = ("never" if np.isnan(step) else f"{step:g}" for step in (one.stored_step, one.retrained_step))
+        rows.append((str(one.run), one.label, str(one.seed), before, now, gap, one.why or "-"))
     show(rows)
-    print(f"{experiment.name} {checked.verdict}.")
+    print(f"{experiment.name} {checked.verdict}. The record: {found.path}")
     if not checked.passed:
         sys.exit(1)
 
@@ -301,7 +309,10 @@ def options() -> dict[str, dict[str, Any]]:
         "--fresh": {**flag, "help": "ignore stored records and train again"},
         "--reduced": {**flag, "help": "the smaller one that stands in for it on a page"},
         "--device": {"default": user.device, "help": "auto (default: CUDA where there is one), cpu or cuda"},
-        "--out": {**into, "help": "where records go (default: the local cache; of queue: results/)"},
+        "--out": {
+            **into,
+            "help": "where records lie (default: the local cache, $GROKBOOK_CACHE; of queue: results/)",
+        },
         "--workers": {**number, "help": "processes (default: one per core or per GPU)"},
         "--scheduler": {
             "metavar": "ADDRESS",
@@ -336,7 +347,7 @@ def parser() -> Parser:
         (figures, "chapter scale fresh device", "figures gromov"),
         (status, "experiment", "status gromov"),
         (register, "chapter why", 'register gromov --why "the bound was in degrees, not radians"'),
-        (verify, "experiment parameter reduced sample device workers scheduler", "verify gu/base --sample 1"),
+        (verify, "experiment parameter reduced sample out device workers scheduler", "verify gu/base --sample 1"),
     ):
         summary = do.__doc__ or ""
         made = commands.add_parser(
@@ -370,8 +381,9 @@ def main(argv: list[str] | None = None) -> int:
         say(str(error).replace("\n", "\\n"))
         return 2
     except KeyboardInterrupt:
-        kept = "verify keeps nothing" if arguments.do is verify else "the same command goes on with what was trained"
-        say(f"interrupted; {kept}")
+        trains = arguments.do in (train, queue_, run, book_, figures)
+        kept = "; the same command goes on with what was trained" if trains else "; nothing is kept"
+        say("interrupted" + kept * (trains or arguments.do is verify))
         return 130
     except BrokenPipeError:
         sys.stderr.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from grokbook import settings
+from grokbook.checks import one_of
 from grokbook.claims import Claim, Part
 from grokbook.settings import Settings
 from grokbook.train.experiment import Experiment
@@ -39,7 +40,7 @@ class Recipe:
         ``ValueError`` for a value out of its range, or a name that neither has.
         """
         own = settings.declared(self.make)
-        known = [*own, *chosen.names()]
+        known = [*dict.fromkeys([*own, *chosen.names()])]
         if unknown := [name for name in given if name not in known]:
             raise ValueError(f"{self.make.__name__} takes no {unknown[0]}; it takes {', '.join(known)}")
         settings.check(self.make, given)
@@ -118,17 +119,26 @@ class Chapter:
     @cached_property
     def experiments(self) -> dict[str, Recipe]:
         """All of its experiments."""
-        return {name: one for section in self.sections.values() for name, one in section.experiments.items()}
+        return self._all("experiment", lambda section: section.experiments.items())
 
     @cached_property
     def studies(self) -> dict[str, Callable[..., xr.Dataset]]:
         """All of its studies."""
-        return {name: one for section in self.sections.values() for name, one in section.studies.items()}
+        return self._all("study", lambda section: section.studies.items())
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
         """All of its claims by id."""
-        return {one.id: one for section in self.sections.values() for one in section.claims}
+        return self._all("claim", lambda section: ((one.id, one) for one in section.claims))
+
+    def _all(self, what: str, entered: Callable[[Section], Iterable[tuple[str, Any]]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for section in self.sections.values():
+            for name, one in entered(section):
+                if name in found:
+                    raise ValueError(f"{self.name}: {section.name} has a {what} {name!r}, as a section before it has")
+                found[name] = one
+        return found
 
     def needed_by(self, *names: str) -> list[str]:
         """The experiments behind experiments, studies, or what parts' arguments name, each once."""
@@ -137,6 +147,7 @@ class Chapter:
             if name in self.experiments:
                 found.append(name)
             elif name != "s":  # the settings
+                one_of("what a study or a part of a claim needs", name, [*self.experiments, *self.studies])
                 found += self.needed_by(*inspect.signature(self.studies[name]).parameters)
         return list(dict.fromkeys(found))
 

@@ -317,8 +317,10 @@ def standing(chapter: Chapter) -> dict[str, str]:
     home, sizes = chapter.settings(), {}
     for name, recipe in chapter.experiments.items():
         wanted = recipe(home)
-        there = (one for one in (wanted, *recipe.stand_ins(home)) if runner.status(one, whole=False).state == "present")
-        sizes[name] = next((size_of(wanted, one) for one in there), "none")
+        tried = [(runner.status(one, whole=False).state, one) for one in (wanted, *recipe.stand_ins(home))]
+        # Also one that is stale or damaged: it has been seen.
+        there = sorted((one for one in tried if one[0] != "missing"), key=lambda one: one[0] != "present")
+        sizes[name] = size_of(wanted, there[0][1]) if there else "none"
     order = (*SIZES, "none")
     return {  # what rests on theory alone has its "record" as soon as it is written
         id: max((sizes[one] for one in chapter.needed_by(*claim.needs)), key=order.index, default="full")

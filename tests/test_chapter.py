@@ -10,8 +10,10 @@ import pytest
 import xarray as xr
 
 from grokbook import chapters, plotting, settings
+from grokbook.chapter import Chapter, Section
 from grokbook.chapters.gromov import CHAPTER, Settings
-from grokbook.page import NotTrained, petaflop, size_of
+from grokbook.claims import Part, at_least
+from grokbook.page import NotTrained, petaflop, size_of, standing
 from grokbook.train import planning, records, runner
 
 HOME = Settings()
@@ -42,6 +44,25 @@ def test_the_example_trains_computes_and_claims():
     assert set(claim.needs) == set(held) and claim.judge(held).outcome == "reproduced"
     held["delays"] = held["delays"] * np.inf
     assert claim.judge(held).outcome == "partly"
+
+
+def test_two_of_one_name_and_what_nothing_is_called_are_refused():
+    here = {name: Section(name) for name in ("one", "two")}
+    for section in here.values():
+        section.claim("same", "Fig. 1", "It is.", Part("it", lambda nonsense: 1, at_least(1)))
+    made = Chapter("test", Settings, (), {})
+    made.__dict__["sections"] = here
+    with pytest.raises(ValueError, match="test: two has a claim 'same', as a section before it has"):
+        made.claims  # noqa: B018
+    with pytest.raises(ValueError, match=r"must be one of .*, got 'nonsense'"):
+        CHAPTER.needed_by("nonsense")
+
+
+def test_a_record_that_was_seen_stands_also_where_it_is_stale_or_damaged(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    assert standing(CHAPTER)["fig6"] == "none"
+    records.write_whole(tmp_path / "results" / "gromov" / "adamw_curves.nc", b"damaged")
+    assert standing(CHAPTER)["fig6"] == "full"
 
 
 @pytest.mark.parametrize(

@@ -529,7 +529,7 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "my.own/sums"}, "two words"),
+        ({"name": "my.own/sums"}, "words of letters"),
         ({"stop": Stop("test_acuracy")}, "'test_acuracy' is waited for and never taken"),
         ({"watch": Watch((("test_accuracy", 0.9),), every=0)}, "every=0"),
         ({"measures": "weight_norm"}, "a tuple is needed"),
@@ -575,6 +575,26 @@ class Modest(TwoLayerMLP):
 def test_tasks_and_models_that_contradict_themselves_are_named(change, words):
     with pytest.raises(ValueError, match=words):
         engine.train(experiment([dataclasses.replace(members(SGD(0.1), steps=1)[0], **change)]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Unseeded(TwoLayerMLP):
+    def init(self, generator):
+        return super().init(torch.Generator().manual_seed(torch.seed()))
+
+
+@pytest.mark.parametrize(
+    ("change", "model", "words"),
+    [
+        ({"keep": ("W_1",)}, TwoLayerMLP(11, 8), r"keep = 'W_1': a parameter \(W_in, W_out\)"),
+        ({"keep": ("output[3]", "outputs[3]")}, TwoLayerMLP(11, 8), r"keep = 'outputs\[0\]'"),
+        ({"keep": ()}, Unseeded(11, 8), "model: its init must draw from its generator alone"),
+    ],
+)
+def test_what_would_be_found_after_the_training_is_found_before_its_first_step(change, model, words, monkeypatch):
+    monkeypatch.setattr(train_state.State, "update", lambda state: pytest.fail("a step was taken"))
+    with pytest.raises(ValueError, match=words):
+        engine.train(experiment(members(SGD(0.1), model=model), snapshots=(-1,), **change))
 
 
 @pytest.mark.parametrize("wrong", [{"evaluations": 0}, {"threshold": float("nan")}])

@@ -78,6 +78,27 @@ def test_a_damaged_stored_record_is_reported_and_left_as_it_is(capsys):
     path.write_bytes(b"broken")
     runner.obtain(tiny())
     assert str(path) in capsys.readouterr().err and path.read_bytes() == b"broken"
+    beside = runner.status(tiny())
+    assert beside.state == "present" and str(path) in beside.why and beside.path == records.cached_path(tiny())
+
+
+def test_a_folder_takes_a_whole_record_that_is_elsewhere_and_loses_none_of_something_else(tmp_path):
+    made = runner.train(tiny())
+    assert runner.train(tiny(), out=tmp_path).attrs["started_at"] == made.attrs["started_at"]
+    with pytest.raises(TrainingFailed, match=r"tiny.nc would be replaced \(runs\[0\].steps: 7 here, 6 there\)"):
+        runner.train(tiny(steps=7), out=tmp_path)
+    assert runner.train(tiny(steps=7), out=tmp_path, anew=True).steps.values[0] == 7
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"workers": "2"}, {"block": -2}])
+def test_numbers_of_workers_and_members_are_whole_and_positive(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be an integer of at least 1"):
+        runner.train(tiny(), **wrong)
+
+
+def test_what_is_no_experiment_is_told_from_one():
+    with pytest.raises(TypeError, match="an Experiment is needed, as entry"):
+        runner.obtain("test/tiny")
 
 
 def test_blocks_and_threads_do_not_change_the_numbers():

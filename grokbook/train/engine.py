@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from grokbook.lazy import torch
 from grokbook.train import products, records, say
 from grokbook.train.contract import optional
 from grokbook.train.experiment import CURVES, Experiment, Watch
-from grokbook.train.monitor import arrays_of, kept, known, of_chapter
+from grokbook.train.monitor import MEASURES, arrays_of, kept, known, of_chapter
 from grokbook.train.state import State, wants_graph
 
 CHECKPOINT_SECONDS = 50.0
@@ -58,6 +59,9 @@ class Training:
         columns = {step: column for column, step in enumerate(experiment.schedule.steps(runs[0].steps).tolist())}
         state = State.start(runs, device, dtype)
         library = products.choose(state.gradients, device.type, experiment.precision, library)
+        now = state.measured()
+        for name in {re.sub(r"\d+", "0", name) if "[" in name else name for name in experiment.keep} - MEASURES.keys():
+            kept(name, now)  # better missed before the training
         return cls(experiment, state, columns, [_place(device, library)], np.zeros(len(runs), np.int64))
 
     def evaluate(self) -> dict[str, float]:

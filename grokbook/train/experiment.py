@@ -199,7 +199,7 @@ class Experiment:
         if self.precision not in (None, "fast", "double"):
             raise ValueError(f"precision = {self.precision!r}: None, for full float32, 'fast' or 'double'")
         if not re.fullmatch(r"\w+/\w+", str(self.name)):
-            raise ValueError(f"name = {self.name!r}: two words are needed, as in 'mine/sums'")
+            raise ValueError(f"name = {self.name!r}: words of letters, digits and _ on both sides of one / are needed")
         if self.keep and not self.snapshots:
             raise ValueError(f"keep = {self.keep}: snapshots say when, as in (0, -1)")
         if self.watch:

@@ -142,6 +142,8 @@ def kept(name: str, now: Measured) -> NDArray[Any]:
         raise ValueError(f"keep = {name!r}: {allowed}")
     table = getattr(now, found[1] + "s")()[..., int(found[2])]  # (M, rows)
     side = round(table.shape[-1] ** 0.5)
+    if side**2 != table.shape[-1]:
+        raise ValueError(f"keep = {name!r}: its {table.shape[-1]} rows make no square; a measure may be kept")
     return table.reshape(len(table), side, side)
 
 

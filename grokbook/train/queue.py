@@ -44,11 +44,7 @@ class Entry:
 
     def minutes(self, device: str) -> float:
         """What it takes on one core, or on one GPU, if no member leaves early."""
-        if device in self.given:
-            return self.given[device]
-        machine = MACHINES[device]
-        shards = map(self.experiment.select, self.experiment.shards(machine.block))
-        return sum(map(machine.seconds, shards)) / 60
+        return self.given[device] if device in self.given else minutes(self.experiment, device)
 
     @property
     def chapter(self) -> str:
@@ -58,6 +54,12 @@ class Entry:
         """Whether its record, or that of the full experiment, is among the committed ones or in a folder."""
         asked = (self.experiment,) if self.experiment.scale == "full" else (self.experiment, self.full)
         return any(_is_in(folder, one) for one in asked for folder in (records.ROOT / "results", out))
+
+
+def minutes(experiment: Experiment, device: str) -> float:
+    """What an experiment takes on one core, or on one GPU, if no member leaves early, by its operations."""
+    machine = MACHINES[device]
+    return sum(map(machine.seconds, map(experiment.select, experiment.shards(machine.block)))) / 60
 
 
 def entries() -> list[Entry]:
@@ -153,11 +155,6 @@ class Queue:
                     break
                 with workers.alone(records.cache_folder() / "locks" / f"queue-{entry.experiment.hash}") as taken:
                     if taken or entry.is_done(self.out):
-                        continue
-                    found = runner.status(entry.experiment, whole=False, out=self.out)
-                    if found.state == "stale":
-                        failed += 1
-                        _say(f"{found.path} would be replaced ({found.why}); move it away, or name another folder")
                         continue
                     try:
                         self._train(entry, cores)

@@ -316,15 +316,16 @@ def holders(experiment: Experiment, out: Path | None = None) -> dict[int, list[t
     """Where other records have runs of an experiment: by their positions, records and the positions in them.
 
     Records of fewer seeds, of a stand-in or at other parameters, committed, cached or in ``out``, whose recipe differs
-    in the list of runs alone. Its own record is none of them. Only headings are read.
+    in the list of runs alone, if in anything. What is there already is none of them. Only headings are read.
     """
     wanted, found = experiment.recipe, dict[int, list[tuple[Path, int]]]()
+    own = stored_path(experiment, out) if out else cached_path(experiment)
     scales = [replace(experiment, scale=scale) for scale in ("full", "reduced")]
     paths = [stored_path(one, folder) for folder in (None, out) for one in scales]
     for path in dict.fromkeys([*paths, *sorted((cache_folder() / experiment.name).glob("*.nc"))]):
         with contextlib.suppress(OSError, DamagedRecord):
             there = json.loads(heading(path)["recipe"])
-            if there != wanted and {**there, "runs": []} == {**wanted, "runs": []}:
+            if (there != wanted or path != own) and {**there, "runs": []} == {**wanted, "runs": []}:
                 for i, run in enumerate(wanted["runs"]):
                     if run in there["runs"]:
                         found.setdefault(i, []).append((path, there["runs"].index(run)))

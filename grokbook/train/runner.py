@@ -28,6 +28,7 @@ import numpy as np
 import xarray as xr
 
 from grokbook import session
+from grokbook.checks import integer
 from grokbook.lazy import torch
 from grokbook.train import engine, monitor, progress, records, say
 from grokbook.train.contract import Model, optional
@@ -64,6 +65,8 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None
 
     With ``whole`` its numbers are read and checked; else its heading has to do, in a hundredth of the time.
     """
+    if not isinstance(experiment, Experiment):
+        raise TypeError(f"an Experiment is needed, as entry.make() gives, and not {type(experiment).__name__}")
     found = Status("missing", scale=experiment.scale, cost=f"{experiment.member_steps:,} steps")
     stored = records.stored_path(experiment, Path(out) if out else None)
     for path in (stored,) if out else (stored, records.cached_path(experiment)):
@@ -71,13 +74,20 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None
             record = records.find(experiment, path) if whole else None
             heading = records.belongs(experiment, path) if record is None else record.attrs
             cost = f"{heading['wall_seconds'] / 60:.1f} core min"
-            return Status("present", path, scale=experiment.scale, cost=cost, record=record)
+            damaged = found.why if found.state == "damaged" else ""  # though another is there
+            return Status("present", path, damaged, scale=experiment.scale, cost=cost, record=record)
         except FileNotFoundError:
             continue
         except (LookupError, records.DamagedRecord) as error:
             state = "stale" if isinstance(error, LookupError) else "damaged"
             found = replace(found, state=state, path=path, why=str(error))
     return found
+
+
+def replaced(experiment: Experiment, out: Path) -> str:
+    """What a record in a folder would be lost to that of an experiment, and why; empty if none would."""
+    found = status(experiment, whole=False, out=out)
+    return f"{found.path} would be replaced ({found.why})" if found.state == "stale" else ""
 
 
 def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
@@ -220,15 +230,21 @@ def train(
         anew: take nothing from other records.
 
     Raises:
-        TrainingFailed: a shard did not finish, and is named, the others' parts being kept; or no scheduler answers.
+        TrainingFailed: a shard did not finish, and is named, the others' parts being kept; no scheduler answers; or the
+            record in ``out`` of something else would be replaced.
         ModuleNotFoundError: what records are written with is missing.
         OSError: the record cannot be written.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, which imports its caller's script
         raise SystemExit(Processes.UNGUARDED)
+    for name, given in (("workers", workers), ("block", block)):
+        if given is not None:
+            integer(name, given, 1)
     import h5py  # noqa: F401 (which records are written with: better missed before the training)
 
     out = Path(out) if out else None
+    if out and not anew and (other := replaced(experiment, out)):
+        raise TrainingFailed(f"{other}; move it away, or name another folder")
     # Its own: a stand-in has stacks of the full experiment, and the first to finish would sweep them away.
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name / experiment.hash
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)

@@ -50,8 +50,11 @@ class State:
         torch.set_default_dtype(torch.float32)  # whatever whoever imports this has made PyTorch's
         try:
             drawn = [run.model.init(torch.Generator().manual_seed(run.seed)) for run in runs]
+            again = runs[0].model.init(torch.Generator().manual_seed(runs[0].seed))
         finally:
             torch.set_default_dtype(before)
+        if not all(torch.equal(value, again[name]) for name, value in drawn[0].items()):
+            raise ValueError("model: its init must draw from its generator alone, and gives other numbers each time")
         params = {name: torch.stack([one[name] for one in drawn]).to(device, dtype) for name in drawn[0]}
         buffers = {name: params.pop(name) for name in optional(runs[0].model, "buffers")}
         seeds = [run.seed for run in runs]

@@ -92,6 +92,7 @@ def verify(
     experiment: Experiment,
     *,
     sample: int | None = None,
+    out: Path | None = None,
     device: str | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -104,12 +105,13 @@ def verify(
 
     Args:
         sample: at least how many runs, spread over the record; None is all.
+        out: the folder of the record, as ``runner.train`` was given it; None is the committed or the cached one.
         device, workers, scheduler: see ``runner.train``.
 
     Raises:
         FileNotFoundError: there is no record that is whole and of this recipe.
     """
-    place = runner.status(experiment)
+    place = runner.status(experiment, out=out)
     if place.record is None:
         raise FileNotFoundError(
             f"{experiment.name}: its record is {place.state}; grokbook train {experiment.name} makes one"

@@ -273,7 +273,11 @@ def test_a_scheduler_is_asked_for_gpus_and_not_this_machine(monkeypatch):
 
 @pytest.mark.parametrize(
     ("command", "told"),
-    [(["status", "gromov"], "goes on with what was trained"), (["verify", "liu/planes"], "keeps nothing")],
+    [
+        (["train", "liu/planes"], "goes on with what was trained"),
+        (["verify", "liu/planes"], "nothing is kept"),
+        (["status", "gromov"], "interrupted\n"),
+    ],
 )
 def test_an_interrupted_command_says_what_is_kept(command, told, monkeypatch, capsys):
     def interrupted(*_, **__):

@@ -49,11 +49,6 @@ def test_an_experiment_is_called_as_its_function_and_stand_ins_are_others(chapte
         assert recipe(chapter.settings(**chapter.quick), **recipe.quick).member_steps < experiment.member_steps
 
 
-def test_no_two_sections_call_their_things_alike(chapter):
-    for of in ("experiments", "studies", "claims"):
-        assert len(getattr(chapter, of)) == sum(len(getattr(section, of)) for section in chapter.sections.values())
-
-
 def test_the_notebook_shows_every_claim_once_and_every_record_of_a_figure(chapter, cells):
     code = "\n".join(source for kind, source, _ in cells if kind == "code")
     shown = [name for group in re.findall(r"claims=\(([^)]*)\)|page\.claims\(([^)]*)\)", code) for name in group]
