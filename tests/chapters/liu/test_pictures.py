@@ -98,4 +98,4 @@ def test_where_mnist_lies_makes_no_experiment_smaller(tmp_path):
 def test_a_training_without_its_images_is_refused_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, "HOME", tmp_path / "_mnist")
     with pytest.raises(TrainingFailed, match=r"^liu/image_curves: _mnist in this checkout.* MNIST is needed$"):
-        runner.train(images.image_curves(Settings()), out=tmp_path / "out")
+        runner.train(images.image_curves(Settings()), out=tmp_path / "out", anew=True)
