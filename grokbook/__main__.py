@@ -48,7 +48,8 @@ def list_(arguments: argparse.Namespace) -> None:
             rows.append((name, "unreadable", "", "", f"{error.filename}: {error.strerror}"))
             continue
         again = f"grokbook train {name}{' --reduced' * (found.scale != 'full')} makes it anew"
-        why = found.why and f"{found.why}; {again}, and git checkout brings back a committed one"
+        again += ", and git checkout brings back a committed one" * (found.state != "stale")
+        why = found.why and f"{found.why}; {again}"
         rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
     if "/" in (arguments.experiment or ""):
@@ -70,8 +71,8 @@ def train(arguments: argparse.Namespace) -> None:
             if found.state == "present":
                 print(f"{experiment.name}: the record is there, {found.path}; to train it again: --fresh")
                 continue
-            if arguments.out and (other := runner.replaced(experiment, arguments.out)):
-                raise BadInput(f"--out: {other}; name another folder, or say --fresh")
+            if arguments.out and found.lost:
+                raise BadInput(f"--out: {found.lost}; name another folder, or say --fresh")
             if found.state == "damaged":
                 say(f"{found.why}; it is trained again")
         missing.append(experiment)

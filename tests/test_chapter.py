@@ -29,7 +29,7 @@ def example():
 
 def test_the_example_trains_computes_and_claims():
     section = example()["section"]
-    made = section.experiments["learning_curves"]
+    made = section.experiments["slow_curves"]
     assert len(made(HOME).runs) == 5 and len(made.stand_ins(HOME)[0].runs) == 1
     curves = xr.Dataset(
         {
@@ -39,10 +39,10 @@ def test_the_example_trains_computes_and_claims():
         {"step": [0, 10, 20]},
         {"size": "full"},
     )
-    held = {"learning_curves": curves, "delays": section.studies["delays"](curves)}
+    held = {"slow_curves": curves, "slow_delays": section.studies["slow_delays"](curves)}
     (claim,) = section.claims
     assert set(claim.needs) == set(held) and claim.judge(held).outcome == "reproduced"
-    held["delays"] = held["delays"] * np.inf
+    held["slow_delays"] = held["slow_delays"] * np.inf
     assert claim.judge(held).outcome == "partly"
 
 

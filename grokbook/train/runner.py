@@ -59,6 +59,11 @@ class Status:
     cost: str = ""
     record: xr.Dataset | None = None  # where it is present and was read whole
 
+    @property
+    def lost(self) -> str:
+        """What a training into this place would replace, and how that differs; empty if nothing."""
+        return f"{self.path} would be replaced ({self.why})" if self.state == "stale" else ""
+
 
 def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None = None) -> Status:
     """Look for the record of an experiment in ``out``, or where that is None as committed or else cached.
@@ -82,12 +87,6 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None
             state = "stale" if isinstance(error, LookupError) else "damaged"
             found = replace(found, state=state, path=path, why=str(error))
     return found
-
-
-def replaced(experiment: Experiment, out: Path) -> str:
-    """What a record in a folder would be lost to that of an experiment, and why; empty if none would."""
-    found = status(experiment, whole=False, out=out)
-    return f"{found.path} would be replaced ({found.why})" if found.state == "stale" else ""
 
 
 def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
@@ -243,8 +242,8 @@ def train(
     import h5py  # noqa: F401 (which records are written with: better missed before the training)
 
     out = Path(out) if out else None
-    if out and not anew and (other := replaced(experiment, out)):
-        raise TrainingFailed(f"{other}; move it away, or name another folder")
+    if out and not anew and (lost := status(experiment, whole=False, out=out).lost):
+        raise TrainingFailed(f"{lost}; move it away, or name another folder")
     # Its own: a stand-in has stacks of the full experiment, and the first to finish would sweep them away.
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name / experiment.hash
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
