@@ -67,7 +67,7 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
             values[name] = read(value, kind)
         except ValueError:
             told = f"{kind.__name__ if isinstance(kind, type) else kind}{', or not finite' * (kind is float)}"
-            told += f"; for example {given_as(name, default)}"
+            told += f"; for example {given_as(name, default)}" * (default != ())
             raise BadInput(f"{owner}: {name} = {value!r} is not of type {told}") from None
     return values
 
