@@ -40,6 +40,7 @@ def test_every_committed_entry_is_an_experiment_whose_cost_is_known():
     assert len({one.experiment.hash for one in found}) == len(found) > 20
     for one in found:
         assert one.why and one.priority > 0 and one.minutes("cpu") > one.minutes("cuda") / 60 > 0
+        assert not runner.status(one.experiment, whole=False, out=records.ROOT / "results").lost
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,13 @@ def test_a_record_of_something_else_is_not_replaced_and_a_failure_is_told_in_the
     with pytest.raises(workers.TrainingFailed, match="1 records finished, 1 failed, 0 left"):
         Queue([entry(), entry("test/other", 2)], tmp_path, "cpu").run(cores=1)
     assert (tmp_path / "test/one.nc").read_bytes() == before and "would be replaced" in capfd.readouterr().err
+
+
+def test_a_stand_in_takes_the_place_of_a_shorter_one_and_not_of_a_longer(tmp_path):
+    full, path = experiment(steps=20, seeds=3), tmp_path / "test/one-reduced.nc"
+    shorter, longer = (experiment(steps=steps, seeds=2, scale="reduced") for steps in (10, 20))
+    for one in (shorter, longer):
+        assert Queue([Entry(one, full, "", 1)], tmp_path, "cpu").run(cores=1) == 1
+    with pytest.raises(workers.TrainingFailed, match="0 records finished, 1 failed"):
+        Queue([Entry(shorter, full, "", 1)], tmp_path, "cpu").run(cores=1)
+    assert records.find(longer, path).sizes["run"] == 2

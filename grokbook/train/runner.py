@@ -58,11 +58,12 @@ class Status:
     scale: str = "full"
     cost: str = ""
     record: xr.Dataset | None = None  # where it is present and was read whole
+    outgrown: bool = False  # a stale record of a stand-in where this is one of more steps
 
     @property
     def lost(self) -> str:
-        """What a training into this place would replace, and how that differs; empty if nothing."""
-        return f"{self.path} would be replaced ({self.why})" if self.state == "stale" else ""
+        """What a training into this place would lose, and how that differs; empty if nothing."""
+        return f"{self.path} would be replaced ({self.why})" if self.state == "stale" and not self.outgrown else ""
 
 
 def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None = None) -> Status:
@@ -85,8 +86,14 @@ def status(experiment: Experiment, *, whole: bool = True, out: Path | str | None
             continue
         except (LookupError, records.DamagedRecord) as error:
             state = "stale" if isinstance(error, LookupError) else "damaged"
-            found = replace(found, state=state, path=path, why=str(error))
+            less = state == "stale" and experiment.scale == "reduced" and _steps(path) < experiment.member_steps
+            found = replace(found, state=state, path=path, why=str(error), outgrown=less)
     return found
+
+
+def _steps(path: Path) -> int:
+    """The steps of all runs of a record."""
+    return sum(run["steps"] for run in json.loads(records.heading(path)["recipe"])["runs"])
 
 
 def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
