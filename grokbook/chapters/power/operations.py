@@ -15,7 +15,7 @@ from grokbook.chapters.power import Settings, tasks
 from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partner_share
 from grokbook.chapters.power.training import ADAMW, AT_99, GRID, run
 from grokbook.claims import Part, above, at_least, at_most, between
-from grokbook.curves import at, best, median, smallest, sweep, t_train
+from grokbook.curves import at, best, median, smallest, sweep, t_test, t_train
 from grokbook.settings import Share, Shares, choice, several
 from grokbook.train.experiment import Experiment
 from grokbook.train.records import select
@@ -119,6 +119,24 @@ def table(
             values = np.where(counts < least, np.nan, values)
         rows.append(median(values, axis=0))
     return shares, np.array(rows)
+
+
+def waits(record: xr.Dataset, name: str) -> tuple[NDArray, NDArray]:
+    """Shares (n,) and the median t_test / t_train of an operation there, (n,), at least 1; infinity for never."""
+
+    def lag(one: xr.Dataset) -> NDArray[np.float64]:
+        late, known = t_test(one), np.isfinite(t_train(one))  # a run may end before its last training rows are learnt
+        return np.where(np.isfinite(late) & ~known, 1.0, np.maximum(late / np.where(known, t_train(one), 1.0), 1.0))
+
+    shares, values = sweep(select(record, label=name), "train_fraction", lag)
+    return shares, median(values, axis=0)
+
+
+def eased(record: xr.Dataset) -> NDArray[np.float64]:
+    """(operation,) its wait at the smallest share that is understood, over that at the largest; nan for under 3."""
+    known = [each[np.isfinite(each)] for each in (waits(record, name)[1] for name in OPERATIONS)]
+    found = [each[0] / each[-1] for each in known if len(each) > 1]
+    return np.array(found if len(found) > 2 else [np.nan])
 
 
 def by_y_alone(name: str, p: int, group: str) -> float:
@@ -233,3 +251,14 @@ section.claim(
     on="operations",
     paper="generalises",
 )
+
+section.claim(
+    "waits",
+    "section 3.1",
+    "With more data the rule comes sooner after the training rows, whatever the operation.",
+    Part("operations with a smaller t_test / t_train at the largest share that is understood than at the smallest",
+         lambda r: float((eased(r) > 1).mean()), at_least(0.9), percent),
+    Part("t_test / t_train at the smallest share over the largest, median", lambda r: median(eased(r)), at_least(2)),
+    on="operations",
+    paper="typical for all operations; with more data the curves track each other more closely",
+)  # fmt: skip
