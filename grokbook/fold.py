@@ -47,6 +47,7 @@ class Html:
     markup: str
     poster: bytes = b""  #: a PNG that stands for it elsewhere
     figures: Mapping[str, Figure] = field(default_factory=dict)  #: what it shows one of at a time, by name
+    problems: Sequence[str] = ()  #: what a reader of them would trip over (see ``lint``)
     text: str = "(shown in the page)"  #: what stands for it where there is no HTML
 
     def _repr_html_(self) -> str:

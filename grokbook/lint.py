@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import combinations
 from typing import Any
 
@@ -14,12 +13,6 @@ from matplotlib.text import Text
 
 PHONE = 358  # pixels that a phone gives to the text's column
 LEAST = 9.0  # pixels of the smallest letters there
-
-
-def tell(canvas: FigureCanvasAgg, where: str) -> None:
-    """Name the problems of a figure on stderr, which a build repeats in the terminal."""
-    for problem in problems(canvas):
-        print(f"{where}: {problem}", file=sys.stderr)
 
 
 def problems(canvas: FigureCanvasAgg) -> list[str]:

@@ -149,12 +149,13 @@ class Page(Mapping[str, xr.Dataset]):
             claims: ids of the claims that it decides; ``KeyError`` where there is no such claim.
         """
         asked, self._asked = self._asked, []
+        problems: list[str] = []
         alone = hasattr(figure, "savefig")
         if alone:
             canvas = plotting.drawn(figure)
             picture = plotting.palette(canvas)
-            if self.at_home:  # how it comes out at other parameters is not its author's to mend
-                lint.tell(canvas, f"{self.chapter.name}, {id}")
+        if self.at_home:  # how it comes out at other parameters is not its author's to mend
+            problems = lint.problems(canvas) if alone else [*getattr(figure, "problems", ())]
         if session.current().figures:  # a reader's own execution does not overwrite the committed plots
             place = plotting.folder(self.chapter.name)
             if alone:
@@ -168,7 +169,9 @@ class Page(Mapping[str, xr.Dataset]):
         display(Image(picture, retina=True) if alone else figure)
         source = self._shell.user_ns["In"][-1] if self._shell else ""
         behind = [one for one in self.chapter.needed_by(*asked) if one in self]
-        self._shown[id] = {"records": behind, "claims": list(claims)}
+        self._shown[id] = {"records": behind, "claims": list(claims), "problems": problems}
+        for problem in problems:
+            print(f"{self.chapter.name}, {id}: {problem}", file=sys.stderr)  # which a build repeats
         display(HTML(self.rows(claims) + fold.below(self, id, behind, source)))
         self._asked = []  # what the fold has read stands behind this figure, not behind the next
 

@@ -61,10 +61,10 @@ def frames(
         few = sorted({*range(0, len(pictures), -(-len(pictures) // QUICK)), start, len(pictures) - 1})
         pictures, labels, alts = [pictures[k] for k in few], [labels[k] for k in few], [alts[k] for k in few]
         start = few.index(start)
-    pngs = []
+    pngs, problems = [], []
     for label, figure in zip(labels, pictures, strict=True):
         canvas = plotting.drawn(figure, dpi=dpi)
-        lint.tell(canvas, f"{description} {label}")
+        problems += [f"{description} {label}: {one}" for one in lint.problems(canvas)]
         pngs.append(plotting.palette(canvas, colors))
     if (total := sum(map(len, pngs))) > BUDGET:
         told = f"{len(pngs)} frames of {total:,} bytes: above {BUDGET:,}"
@@ -82,6 +82,7 @@ def frames(
         f'aria-valuetext="{label}" oninput="{_SHOW}"></label> <output>{label}</output></p>{"".join(images)}</div>',
         poster=pngs[-1],
         figures=dict(zip(labels, pictures, strict=True)),
+        problems=problems,
     )
 
 
@@ -100,6 +101,7 @@ def choose(widgets: Mapping[str, Html], *, description: str) -> Html:
         f'<div class="grok-choose">{head}{boxes}</div>',
         poster=next(iter(widgets.values())).poster if widgets else b"",
         figures={f"{name}, {one}": figure for name, w in widgets.items() for one, figure in w.figures.items()},
+        problems=[f"{name}, {one}" for name, w in widgets.items() for one in w.problems],
     )
 
 

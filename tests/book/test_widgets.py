@@ -36,9 +36,10 @@ def test_frames_are_drawn_the_same_each_time_and_the_last_one_stands_for_all():
     assert list(one.figures) == ["a", "b"]
 
 
-def test_frames_are_held_to_the_lint_of_figures(capsys):
-    frames([picture()], labels=["step 3"], alts=["a line"], description="training")
-    assert 'training step 3: the x axis of "a panel" has no name' in capsys.readouterr().err
+def test_frames_are_held_to_the_lint_of_figures():
+    shown = frames([picture()], labels=["step 3"], alts=["a line"], description="training")
+    assert 'training step 3: the x axis of "a panel" has no name' in shown.problems
+    assert choose({"one": shown}, description="family").problems == [f"one, {each}" for each in shown.problems]
 
 
 def test_quick_scale_draws_some_frames_among_them_the_shown_and_the_last(monkeypatch):

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from grokbook import plotting, register
+from grokbook import register
 from grokbook.chapters import chapters
 from grokbook.settings import Settings, declared
 from grokbook.train import records
@@ -77,16 +77,6 @@ def test_a_drawing_cell_can_be_read_at_once(cells):
         if kind == "code" and "figure" in metadata.get("mystnb", {}):
             assert len(source.splitlines()) <= 35, source
             assert metadata["mystnb"]["figure"]["caption"] and metadata["mystnb"]["image"]["alt"]
-
-
-def test_no_letters_of_a_figure_are_too_small_for_a_phone(cells):
-    sizes = [
-        float(size)
-        for kind, source, _ in cells
-        if kind == "code"
-        for size in re.findall(r"\b(?:font)?size=([\d.]+)", source)
-    ]
-    assert all(size >= plotting.SMALL for size in sizes)
 
 
 def test_prose_has_at_most_three_numbers_a_sentence(cells):

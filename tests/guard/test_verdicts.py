@@ -13,6 +13,12 @@ SAID = {path.parent.name: path for path in (records.ROOT / "figures").glob("*/cl
 
 
 @pytest.mark.parametrize("name", sorted(SAID))
+def test_no_committed_figure_has_something_that_a_reader_would_trip_over(name):
+    for id, one in json.loads(SAID[name].read_text(encoding="utf-8"))["figures"].items():
+        assert one["problems"] == [], id
+
+
+@pytest.mark.parametrize("name", sorted(SAID))
 def test_claims_on_trainings_come_out_as_the_committed_figures_say(name):
     chapter, said = chapters()[name], json.loads(SAID[name].read_text(encoding="utf-8"))["claims"]
     home = chapter.settings()
