@@ -135,3 +135,12 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     if len(one) < 3 or not one.std() or not other.std():
         return float("nan")
     return float(np.corrcoef(one, other)[0, 1])
+
+
+def spearman_within(groups: ArrayLike, x: ArrayLike, y: ArrayLike) -> float:
+    """Rank correlation within groups, (n,) each: ranks are taken in each group and counted from its middle."""
+    places = [np.flatnonzero(np.asarray(groups) == one) for one in np.unique(groups)]
+    a, b = (np.concatenate([ranks(some) - (len(some) + 1) / 2 for some in (np.asarray(of)[one] for one in places)])
+            for of in (x, y))  # fmt: skip
+    with np.errstate(invalid="ignore"):
+        return float(a @ b / np.sqrt((a @ a) * (b @ b)))

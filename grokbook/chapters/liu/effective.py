@@ -15,7 +15,7 @@ from grokbook.chapters.liu import Settings, theory, training
 from grokbook.chapters.liu.parallelograms import half
 from grokbook.chapters.liu.training import STRUCTURED, Sizes, as_authors, of_sizes, task_of, train_sets, two_groups
 from grokbook.claims import Part, at_least, at_most, between, near
-from grokbook.curves import median, ranks, spearman
+from grokbook.curves import median, spearman, spearman_within
 from grokbook.measures.common import Array
 from grokbook.settings import Steps
 from grokbook.tasks import AdditionTask
@@ -160,13 +160,9 @@ def rank_correlation(found: xr.Dataset, label: str) -> float:
 
 
 def rank_correlation_within(found: xr.Dataset, label: str) -> float:
-    """The same among networks of one size: ranks are taken within each size and counted from its middle."""
-    both = []
-    for name in ("predicted", "steps"):
-        placed = [ranks(values) for values in by_share(arrived(found, label), name)[1]]
-        both.append(np.concatenate([np.zeros(0), *(one - one.mean() for one in placed)]))
-    a, b = both
-    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+    """The same among networks of one size."""
+    own = arrived(found, label)
+    return spearman_within(own.fraction, own.predicted, own.steps)
 
 
 def slope(found: xr.Dataset, label: str) -> float:

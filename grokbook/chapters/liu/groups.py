@@ -14,8 +14,8 @@ from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory
 from grokbook.chapters.liu.training import STRUCTURED, two_groups
-from grokbook.claims import Bound, Part, at_least, at_most, between, exactly
-from grokbook.curves import last
+from grokbook.claims import Bound, Part, at_least, at_most, between, exactly, near
+from grokbook.curves import last, spearman_within
 from grokbook.measures.common import Array
 from grokbook.models.toy import ProductDecoder
 from grokbook.settings import Seeds, Steps, several, whole
@@ -86,19 +86,38 @@ def predicted_accuracy(matrices: Array, pairs: NDArray[np.int64], table: NDArray
     return float(theory.share_reached(held.ravel(), closed, np.array(couples)))
 
 
+def _known(pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(6, 6) where ordered pairs (n, 2) are."""
+    known = np.zeros((6, 6), bool)
+    known[tuple(pairs.T)] = True
+    return known
+
+
+@section.study
+def group_sets(s: Settings) -> xr.Dataset:
+    """Share of the table (size,), and how often a random set of that size implies all products of S₃, ``enough``."""
+    table, draw, sizes = group_table("S3"), np.random.default_rng(0), np.arange(12, 28)
+    order = np.argsort(draw.random((100, table.size))).reshape(-1, *table.shape)  # of the products in each draw
+    enough = [np.mean([(theory.implied_products(one < size, table) >= 0).all() for one in order]) for size in sizes]
+    return xr.Dataset({"enough": ("fraction", enough)}, {"fraction": sizes / table.size})
+
+
 @section.study
 def group_outcomes(group_fractions):
     """What every run ended with beside what its matrices allow (Fig. 18), and how much of a hexagon they are (Fig. 17).
 
-    Over run: ``size``, ``fraction``, ``accuracy`` on all samples, ``predicted`` from the matrices (eqs 12, 13),
-    ``rqi``, ``steps`` to RQI > 0.95, ``test_accuracy``, ``components`` with more than 2 % of the variance, ``misfit``
-    of the best plane and the ``chance`` of it among random matrices.
+    Over run: ``size``, ``fraction``, ``accuracy`` on all samples, ``predicted`` from the matrices (eqs 12, 13) and
+    ``implied`` by the training set (App. H.1), ``rqi``, ``steps`` to RQI > 0.95, ``test_accuracy``, ``components`` with
+    more than 2 % of the variance, ``misfit`` of the best plane and the ``chance`` of it among random matrices.
     """
-    record, table, predicted = group_fractions, group_table("S3"), []
+    record, table = group_fractions, group_table("S3")
+    predicted, implied = [], []
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
     for matrices, size, seed in zip(embedding, record.train_size.values, record.seed.values, strict=True):
         task = GroupTask("S3", int(size))
-        predicted.append(predicted_accuracy(matrices, task.samples[task.in_train(int(seed))], table))
+        pairs = task.samples[task.in_train(int(seed))]
+        predicted.append(predicted_accuracy(matrices, pairs, table))
+        implied.append((theory.implied_products(_known(pairs), table) >= 0).mean())
     flat, seen = embedding.reshape(len(embedding), 6, -1), record.train_size.values / table.size
     misfit = np.array([hexagon(one).misfit for one in flat])
     values = {
@@ -106,6 +125,7 @@ def group_outcomes(group_fractions):
         "fraction": seen,
         "accuracy": seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy"),
         "predicted": np.array(predicted),
+        "implied": np.array(implied),
         "rqi": measures.group_representation_quality_index(embedding, table),
         "steps": record.reached_s3_rqi.values,
         "test_accuracy": last(record, "test_accuracy"),
@@ -175,4 +195,18 @@ section.claim(
     Part("first r with an RQI above 0.95", onset, between(0.45, 0.7)),
     on="group_outcomes",
     paper="r = 0.5",
+)  # fmt: skip
+
+section.claim(
+    "three-parallelograms",
+    "beyond Fig. 18",
+    "Which products of S₃ a network gets right follows from the rule of three parallelograms, and so does one half.",
+    Part("share of the table at which half of all sets imply the rest",
+         lambda sets: theory.crossing(sets.fraction.values, sets.enough.values), between(0.4, 0.6), on=("group_sets",)),
+    Part("rank correlation of a network's accuracy with what its set implies, within sizes",
+         lambda d: spearman_within(d["size"], d.implied, d.accuracy), at_least(0.5), on=("group_outcomes",)),
+    Part("accuracy less what is implied, mean", lambda d: float((d.accuracy - d.implied).mean()), near(0, 0.1),
+         on=("group_outcomes",)),
+    paper="r = 0.5; “three parallelograms are needed to deduce a new parallelogram”",
+    whose="ours",
 )  # fmt: skip

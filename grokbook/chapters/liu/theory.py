@@ -193,6 +193,37 @@ def critical_sizes(p: int, count: int, *, generator: Seed = None) -> NDArray[np.
     return above
 
 
+def implied_products(known: NDArray[np.bool_], table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The products (g, g) of a group that follow from those known, elements being invertible matrices; −1 for others.
+
+    E_a E_d = E_b E_c says that E_b⁻¹ E_a = E_c E_d⁻¹; ratios that are equal so give new equations, three parallelograms
+    a fourth (eqs 30 and 31), until none is new (App. H.1). A product follows where it equals a known one.
+    """
+    g = len(table)
+    row, column = np.divmod(np.arange(g * g), g)
+    name = np.where(known, table, -1 - np.arange(g * g).reshape(g, g)).ravel()
+    same = name[:, None] == name
+    while True:
+        x, y = np.nonzero(same)
+        ratio = _classes(2 * g * g, row[y] * g + row[x], g * g + column[y] * g + column[x])
+        (b, a), (c, d) = (np.divmod(some, g) for some in np.nonzero(ratio[: g * g, None] == ratio[g * g :]))
+        cell = _classes(g * g, a * g + d, b * g + c)
+        more = cell[:, None] == cell
+        if (more == same).all():
+            answer = np.full(g * g, -1)
+            answer[cell[known.ravel()]] = table[known]
+            return answer[cell].reshape(g, g)
+        same = more
+
+
+def _classes(count: int, one: Array, other: Array) -> NDArray[np.int64]:
+    """The class (count,) of each thing, where pairs of things are alike."""
+    from scipy.sparse import coo_array  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+
+    return connected_components(coo_array((np.ones(len(one)), (one, other)), shape=(count, count)), directed=False)[1]
+
+
 def crossing(x: Array, y: Array, level: float = 0.5) -> float:
     """Where a curve through points first passes a level upwards, by linear interpolation; nan if it never does."""
     passed = np.flatnonzero((y[1:] >= level) & (y[:-1] < level))

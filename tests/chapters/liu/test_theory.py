@@ -458,3 +458,19 @@ def test_an_embedding_that_is_not_finite_has_no_predicted_accuracy():
     broken[2] = np.nan
     found = theory.predicted_accuracy(np.stack([line, broken]), np.array([[0, 3], [1, 1], [2, 5]]))
     assert np.isfinite(found[0]) and np.isnan(found[1])
+
+
+def test_three_parallelograms_imply_what_is_true_of_a_group_and_all_of_it_from_enough():
+    table, draw = group_table("S3"), np.random.default_rng(0)
+    for size in (10, 17, 17, 17, 30):
+        known = draw.permutation(36).reshape(6, 6) < size
+        found = theory.implied_products(known, table)
+        assert (found >= 0)[known].all() and (found == table)[found >= 0].all()
+        assert (found >= 0).sum() == {10: 10, 30: 36}.get(size, (found >= 0).sum())
+
+
+def test_all_sums_but_one_imply_it_and_a_single_column_says_nothing():
+    sums = np.add.outer(np.arange(5), np.arange(5)) % 5
+    column, most = np.broadcast_to(np.arange(5) == 0, (5, 5)), np.arange(25).reshape(5, 5) > 0
+    assert (theory.implied_products(column, sums) >= 0).sum() == 5
+    assert (theory.implied_products(most, sums) == sums).all()
