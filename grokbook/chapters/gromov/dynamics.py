@@ -114,6 +114,14 @@ def done_at_onset(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
     return (at(record, relative_norms(record, layer), onset) - 1) / (grown(record, layer) - 1)
 
 
+def regrown_at_onset(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
+    """(run,) the same of the growth from a norm's lowest value up to t_test, where it falls first."""
+    norms = relative_norms(record, layer)
+    lowest = np.where(record.step.values <= t_test(record)[:, None], norms, np.inf).min(1)
+    onset = at(record, norms, first(record, "test_accuracy", 0.05))
+    return (onset - lowest) / (grown(record, layer) - lowest)
+
+
 def largest_norm(record: xr.Dataset) -> NDArray[np.float64]:
     """(run,) the largest norm that either layer ever has, in units of its initial one."""
     return np.nanmax([relative_norms(record, layer) for layer in ("W_in", "W_out")], axis=(0, 2))
@@ -239,3 +247,18 @@ section.claim(
     on="learning_curves",
     forecast="within 4 %, well below the edge of stability",
 )
+
+section.claim(
+    "onset-printed",
+    "beyond Fig. 1b, d",
+    "In the printed scaling norms start growing at the onset, and the gradient is largest at the test loss's peak.",
+    *(
+        Part(f"{words} growth, from its lowest up to t_test, done when 5 % of the test set is right",
+             partial(regrown_at_onset, layer=layer), at_most(0.2), percent)
+        for words, layer in (("first layer's", "W_in"), ("readout's", "W_out"))
+    ),
+    Part("step of the largest gradient / of the largest test loss", lambda r: fastest(r) / loss_peak(r)[0],
+         near(1, 0.15)),
+    on="printed_scaling",
+    whose="ours",
+)  # fmt: skip
