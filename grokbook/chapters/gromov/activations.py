@@ -97,7 +97,7 @@ def slower(record: xr.Dataset) -> list[float]:
 
 
 def constant(record: xr.Dataset, name: str, snapshot: int = -1) -> Array:
-    """(run,) with a decay of 1, the median over units of the share of a preactivation's power that does not depend on the pair."""
+    """(run,) with a decay of 1, the median over units of ``constant_share``."""
     return np.median(of(record, name, ", decay 1").constant_share.values[:, snapshot], axis=-1)
 
 
