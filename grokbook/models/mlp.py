@@ -22,6 +22,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": lambda h: torch.relu(h),
     "gelu": lambda h: torch.nn.functional.gelu(h),
     "abs": lambda h: torch.abs(h),
+    "tanh": lambda h: torch.tanh(h),
 }
 
 ROWS = 384  # samples per chunk of the hand-derived gradient: two (384, 500) buffers stay in a core's own cache

@@ -35,6 +35,40 @@ def _activation_share(now: Measured) -> Numbers:
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 
+def _halves(now: Measured) -> NDArray[np.float64]:
+    """The weights on n and on m, (2, M, hidden, p)."""
+    return np.stack(np.split(now.params["W_in"].astype(float), 2, axis=-1))
+
+
+def _constant_share(now: Measured) -> Numbers:
+    """(M, hidden) the share of a preactivation's power over the table that does not depend on the pair.
+
+    A constant in the weights of a unit is a bias, which the network has no other place for; of random weights 1/p.
+    """
+    constant = _halves(now).mean(-1).sum(0) ** 2
+    return {"constant_share": constant / (constant + _halves(now).var(-1).sum(0))}
+
+
+def _doubled(now: Measured) -> Numbers:
+    """(M, hidden) whether the strongest wave of one of n and m has twice the frequency of the other's, modulo p."""
+    one, other = np.abs(np.fft.rfft(_halves(now))[..., 1:]).argmax(-1) + 1
+    differ = [(2 * a - sign * b) % now.model.p for a, b in ((one, other), (other, one)) for sign in (1, -1)]
+    return {"doubled": (np.min(differ, axis=0) == 0).astype(float)}
+
+
+def _three_waves(now: Measured) -> Numbers:
+    """Accuracy (M, 1) over the table with −(u²v + uv²) in place of an activation of u + v, u of n and v of m.
+
+    Of the cube, which is an odd activation's first curvature, these are the terms that n and m have in common.
+    """
+    found = []
+    for (one, other), W_out, task in zip(_halves(now).swapaxes(0, 1), now.params["W_out"], now.tasks, strict=True):
+        u, v = one.T[:, None], other.T[None]  # (p, 1, hidden), (1, p, hidden)
+        outputs = -(u * v * (u + v)).reshape(-1, u.shape[-1]) @ W_out.T
+        found.append([(outputs.argmax(-1) == task.table()[1]).mean()])
+    return {"three_waves": np.array(found)}
+
+
 def in_another_guise(trained: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which pairs (..., p, p) were trained as (m, n), (-n, -m) or (-m, -n), which n² + nm + m² does not tell apart."""
     negative = -np.arange(trained.shape[-1])
@@ -52,4 +86,6 @@ def _accuracy_by_image(now: Measured) -> Numbers:
 
 
 register(ipr=_ipr, phases=_phases, embedding_ipr=_embedding_ipr, accuracy_by_image=_accuracy_by_image)
-register(activation_share=_activation_share)  # (M, hidden): for ``Experiment.keep`` only
+# For ``Experiment.keep`` only:
+register(activation_share=_activation_share, constant_share=_constant_share)
+register(doubled=_doubled, three_waves=_three_waves)
