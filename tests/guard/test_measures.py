@@ -26,7 +26,10 @@ from grokbook.train.state import State
 PATH = Path(__file__).parent / "measures.json"
 CASES = {
     "gromov": [
-        (Run(ModularTask(11), TwoLayerMLP(11, 24, "standard"), SGD(0.5), 3, 0), ("ipr", "phases", "accuracy_by_image")),
+        (
+            Run(ModularTask(11), TwoLayerMLP(11, 24, "standard"), SGD(0.5), 3, 0),
+            ("ipr", "phases", "accuracy_by_image", "constant_share", "doubled", "three_waves"),
+        ),
         (Run(ModularTask(11), Transformer(11, 8), SGD(0.5), 3, 0), ("embedding_ipr", "activation_share")),
     ],
     "gu": [

@@ -143,3 +143,23 @@ def _residues(name: str, values: Iterable[Any], p: int) -> NDArray[np.int64]:
     if wrong := [one for one in values if not isinstance(one, Integral)]:
         raise ValueError(f"{name} must give integers, got {wrong[0]!r}")
     return np.array([int(one) % p for one in values], np.int64)
+
+
+def three_wave_weights(p: int, width: int, *, generator: Seed = None) -> tuple[NDArray, NDArray]:
+    """Weights for an odd activation, of ours: a unit has two waves in n, whose frequencies add up to that of one in m.
+
+    The cube in the activation makes products of all three, among them the wave of that frequency in n + m, whose phase
+    is the sum of the three phases; the readout has it.
+
+    Returns:
+        ``W_in`` (width, 2p), and ``W_out`` (p, width), whose sign is right where the third derivative is positive.
+    """
+    draw, x = np.random.default_rng(generator), np.arange(p)[:, None]
+    one, other = draw.integers(1, p, (2, width))
+    phases = draw.uniform(0, 2 * np.pi, (3, width))
+
+    def wave(frequency: NDArray, phase: NDArray) -> NDArray:
+        return np.cos(2 * np.pi * (frequency * x % p) / p + phase)
+
+    u, v = wave(one, phases[0]) + wave(other, phases[1]), wave(one + other, phases[2])
+    return np.concatenate([u, v]).T, wave(one + other, phases.sum(0))
