@@ -165,7 +165,7 @@ section.claim(
 
 section.claim(
     "trained-activations",
-    "section 2",
+    "Sec. 2",
     "Training is only mildly sensitive to the activation.",
     Part("t_test with ReLU, GELU and |x| / with x², medians", slower, between(1 / 3, 3), every=True),
     Part("their test accuracy at the end", lambda d: [last(of(d, name), "test_accuracy").min() for name in SMOOTH],

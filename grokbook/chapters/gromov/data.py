@@ -183,6 +183,13 @@ def smallest_of_moduli(record: xr.Dataset) -> NDArray:
     return np.array([least_share(one, label) for label, one in conditions(record)])
 
 
+def stays(record: xr.Dataset, label: str = "") -> NDArray[np.float64]:
+    """(network,) the last test loss over the largest of those that only memorise, of one optimizer or of all."""
+    own = select(record, label=label) if label else record
+    only = np.isfinite(curves.t_train(own)) & (curves.best(own) < 0.05)
+    return (last(own, "test_loss") / np.nanmax(own.test_loss.values, axis=1, initial=0))[only]
+
+
 section.claim(
     "fig4a-i",
     "Fig. 4a",
@@ -289,3 +296,15 @@ section.claim(
     paper="no data",
     forecast="falling",
 )
+
+section.claim(
+    "memorising",
+    "Sec. 4.1",
+    "Where a network only memorises, its test loss stays at its maximum.",
+    Part("test loss at the end over the largest, networks with under 5 % of the rest right",
+         lambda r: stays(r, "GD"), at_least(0.95), every=True),
+    Part("networks of any optimizer that end at 95 % of it or more", lambda r: float((stays(r) >= 0.95).mean()),
+         at_least(0.9), percent),
+    on="data_fraction",
+    paper="“In the memorizing phase test loss never leaves this local maximum”, whatever the optimizer",
+)  # fmt: skip
