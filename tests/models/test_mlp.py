@@ -81,7 +81,7 @@ def test_dropout_silences_its_share_and_keeps_the_mean():
     [
         ({"width": 0}, "width = 0"),
         ({"scaling": "ntk"}, "mean_field"),
-        ({"activation": "tanh"}, "quadratic"),
+        ({"activation": "sine"}, "quadratic"),
         ({"dropout": 1.0}, "dropout"),
     ],
 )
