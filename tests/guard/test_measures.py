@@ -28,7 +28,7 @@ CASES = {
     "gromov": [
         (
             Run(ModularTask(11), TwoLayerMLP(11, 24, "standard"), SGD(0.5), 3, 0),
-            ("ipr", "phases", "accuracy_by_image", "constant_share", "doubled", "three_waves"),
+            ("ipr", "phases", "accuracy_by_image", "constant_share", "three_waves"),
         ),
         (Run(ModularTask(11), Transformer(11, 8), SGD(0.5), 3, 0), ("embedding_ipr", "activation_share")),
     ],

@@ -108,18 +108,12 @@ def grown(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
     return at(record, relative_norms(record, layer), t_test(record))
 
 
-def done_at_onset(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
-    """(run,) share of a norm's growth up to t_test that is done when 5 % of the test set is right."""
-    onset = first(record, "test_accuracy", 0.05)
-    return (at(record, relative_norms(record, layer), onset) - 1) / (grown(record, layer) - 1)
-
-
-def regrown_at_onset(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
-    """(run,) the same of the growth from a norm's lowest value up to t_test, where it falls first."""
-    norms = relative_norms(record, layer)
-    lowest = np.where(record.step.values <= t_test(record)[:, None], norms, np.inf).min(1)
-    onset = at(record, norms, first(record, "test_accuracy", 0.05))
-    return (onset - lowest) / (grown(record, layer) - lowest)
+def done_at_onset(record: xr.Dataset, layer: str, *, lowest: bool = False) -> NDArray[np.float64]:
+    """(run,) share of a norm's growth up to t_test, from its start or from its lowest value before, that is done when
+    5 % of the test set is right."""
+    norms, onset = relative_norms(record, layer), first(record, "test_accuracy", 0.05)
+    start = np.where(record.step.values <= t_test(record)[:, None], norms, np.inf).min(1) if lowest else 1
+    return (at(record, norms, onset) - start) / (grown(record, layer) - start)
 
 
 def largest_norm(record: xr.Dataset) -> NDArray[np.float64]:
@@ -254,7 +248,7 @@ section.claim(
     "In the printed scaling norms start growing at the onset, and the gradient is largest at the test loss's peak.",
     *(
         Part(f"{words} growth, from its lowest up to t_test, done when 5 % of the test set is right",
-             partial(regrown_at_onset, layer=layer), at_most(0.2), percent)
+             partial(done_at_onset, layer=layer, lowest=True), at_most(0.2), percent)
         for words, layer in (("first layer's", "W_in"), ("readout's", "W_out"))
     ),
     Part("step of the largest gradient / of the largest test loss", lambda r: fastest(r) / loss_peak(r)[0],

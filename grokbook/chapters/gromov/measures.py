@@ -49,13 +49,6 @@ def _constant_share(now: Measured) -> Numbers:
     return {"constant_share": constant / (constant + _halves(now).var(-1).sum(0))}
 
 
-def _doubled(now: Measured) -> Numbers:
-    """(M, hidden) whether the strongest wave of one of n and m has twice the frequency of the other's, modulo p."""
-    one, other = np.abs(np.fft.rfft(_halves(now))[..., 1:]).argmax(-1) + 1
-    differ = [(2 * a - sign * b) % now.model.p for a, b in ((one, other), (other, one)) for sign in (1, -1)]
-    return {"doubled": (np.min(differ, axis=0) == 0).astype(float)}
-
-
 def _three_waves(now: Measured) -> Numbers:
     """Accuracy (M, 1) over the table with −(u²v + uv²) in place of an activation of u + v, u of n and v of m.
 
@@ -87,5 +80,4 @@ def _accuracy_by_image(now: Measured) -> Numbers:
 
 register(ipr=_ipr, phases=_phases, embedding_ipr=_embedding_ipr, accuracy_by_image=_accuracy_by_image)
 # For ``Experiment.keep`` only:
-register(activation_share=_activation_share, constant_share=_constant_share)
-register(doubled=_doubled, three_waves=_three_waves)
+register(activation_share=_activation_share, constant_share=_constant_share, three_waves=_three_waves)

@@ -77,20 +77,19 @@ def chance_of(misfit: ArrayLike) -> Array:
     return np.searchsorted(by_chance(), misfit, side="right") / len(by_chance())
 
 
-def predicted_accuracy(matrices: Array, pairs: NDArray[np.int64], table: NDArray[np.int64]) -> float:
-    """`theory.predicted_accuracy` for matrices (element, k, k) and ordered pairs (n, 2), with products, Fig. 18 (d)."""
-    closed = measures.group_parallelogram_gaps(matrices, table) <= 0.5**0.5
-    answers, held = table.ravel(), np.zeros(table.shape, bool)
-    held[tuple(pairs.T)] = True
-    couples = [(x, y) for x, y in combinations(range(len(answers)), 2) if answers[x] == answers[y]]
-    return float(theory.share_reached(held.ravel(), closed, np.array(couples)))
-
-
 def _known(pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(6, 6) where ordered pairs (n, 2) are."""
     known = np.zeros((6, 6), bool)
     known[tuple(pairs.T)] = True
     return known
+
+
+def predicted_accuracy(matrices: Array, pairs: NDArray[np.int64], table: NDArray[np.int64]) -> float:
+    """`theory.predicted_accuracy` for matrices (element, k, k) and ordered pairs (n, 2), with products, Fig. 18 (d)."""
+    closed = measures.group_parallelogram_gaps(matrices, table) <= 0.5**0.5
+    answers = table.ravel()
+    couples = [(x, y) for x, y in combinations(range(len(answers)), 2) if answers[x] == answers[y]]
+    return float(theory.share_reached(_known(pairs).ravel(), closed, np.array(couples)))
 
 
 @section.study

@@ -254,7 +254,7 @@ section.claim(
 
 section.claim(
     "waits",
-    "Sec. 3.1",
+    "section 3.1",
     "With more data the rule comes sooner after the training rows, whatever the operation.",
     Part("operations with a smaller t_test / t_train at the largest share that is understood than at the smallest",
          lambda r: float((eased(r) > 1).mean()), at_least(0.9), percent),

@@ -462,11 +462,11 @@ def test_an_embedding_that_is_not_finite_has_no_predicted_accuracy():
 
 def test_three_parallelograms_imply_what_is_true_of_a_group_and_all_of_it_from_enough():
     table, draw = group_table("S3"), np.random.default_rng(0)
-    for size in (10, 17, 17, 17, 30):
+    for size, least, most in ((10, 10, 10), (17, 17, 36), (17, 17, 36), (30, 36, 36)):
         known = draw.permutation(36).reshape(6, 6) < size
         found = theory.implied_products(known, table)
         assert (found >= 0)[known].all() and (found == table)[found >= 0].all()
-        assert (found >= 0).sum() == {10: 10, 30: 36}.get(size, (found >= 0).sum())
+        assert least <= (found >= 0).sum() <= most
 
 
 def test_all_sums_but_one_imply_it_and_a_single_column_says_nothing():
