@@ -14,13 +14,14 @@ from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, theory, training
 from grokbook.chapters.liu.parallelograms import half
 from grokbook.chapters.liu.training import STRUCTURED, Sizes, as_authors, of_sizes, task_of, train_sets, two_groups
-from grokbook.claims import Part, at_least, at_most, between, near
+from grokbook.claims import Part, at_least, at_most, below, between, near
 from grokbook.curves import median, spearman, spearman_within
 from grokbook.measures.common import Array
-from grokbook.settings import Steps
+from grokbook.optim import SGD, Group, Optimizer
+from grokbook.settings import Seeds, Steps
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Schedule, Watch
-from grokbook.words import percent
+from grokbook.words import percent, times
 
 section = Section("effective")
 
@@ -56,6 +57,33 @@ def trajectory(s: Settings, *, steps: Steps = 2_000) -> Experiment:
     schedule, kept = Schedule(log=40, every=max(1, steps // 100)), {round(steps * i / 100): None for i in range(101)}
     watch = Watch((*training.BOTH_REACHED.thresholds, ("rqi", STRUCTURED)), every=1, leave=False)
     return Experiment("liu/trajectory", (run,), schedule, ("rqi",), snapshots=tuple(kept), keep=("W_E",), watch=watch)
+
+
+ADAM = {rate: f"Adam, decoder {rate}" for rate in ("1e-4", "1e-5")}
+DESCENT = {rate: f"gradient descent, decoder {rate}" for rate in ("1", "0.1", "0.01", "0")}
+SLOW, AT_REST = DESCENT["0.01"], DESCENT["0"]
+
+
+@section.experiment(quick={"steps": 200, "sizes": (48, 54), "seeds": 2})
+def slow_decoders(
+    s: Settings, *, steps: Steps = 20_000, sizes: Sizes = (30, 33, 36, 42, 48, 54), seeds: Seeds = 5
+) -> Experiment:
+    """Section 3.2 and appendix L: the theory's decoder takes infinitesimal steps. Sets that imply the line, as there.
+
+    A decoder at rest gets a fourth of the steps: its embeddings are where they stay long before.
+    """
+    ways: dict[str, Optimizer] = {label: two_groups(float(rate)) for rate, label in ADAM.items()}
+    ways |= {label: SGD(float(rate), groups=(Group("W_E", 1.0),)) for rate, label in DESCENT.items()}
+    runs = [
+        training.toy_run(AdditionTask(s.p, size), way, -(-steps // 4) if label == AT_REST else steps, seed, label)
+        for label, way in ways.items()
+        for size in training.sizes_of(s.p, sizes)
+        for seed in training.solvable_seeds(s.p, size, seeds)
+    ]
+    watch = Watch((("rqi", STRUCTURED),))
+    return Experiment(
+        "liu/slow_decoders", tuple(runs), Schedule(log=20), ("rqi",), None, (0, -1), ("W_E",), watch=watch
+    )
 
 
 class Start(NamedTuple):
@@ -115,6 +143,12 @@ def arrivals(structure_times: xr.Dataset, structure_times_batched: xr.Dataset) -
     the farthest ``way`` of an embedding from its start to where it is then.
     """
     return as_authors(structure_times, structure_times_batched, _arrivals)
+
+
+@section.study
+def paces(slow_decoders: xr.Dataset) -> xr.Dataset:
+    """The same of networks with decoders of several rates, under Adam and under gradient descent."""
+    return _arrivals(slow_decoders)
 
 
 def of(found: xr.Dataset, label: str, low: float = 0, high: float = 1) -> xr.Dataset:
@@ -241,3 +275,48 @@ section.claim("fig5b", "Fig. 5b", "The theory's 1/(λ₃η) follows the steps of
     Part("the same, η = 1e-2 in both", partial(over_network, label=FAST), between(0.3, 4), every=True),
     on="arrivals",
     paper="a factor 2 at most between the curves (read off)")  # fmt: skip
+
+
+def factors(found: xr.Dataset, label: str) -> Array:
+    """Steps over the predicted ones, (run,): infinite where a network never arrives."""
+    own = of(found, label)
+    return (own.steps.fillna(np.inf) / own.predicted).values
+
+
+def _off(found: xr.Dataset, rate: str) -> float:
+    """By which factor the theory is off in the median, either way, under Adam."""
+    return float(np.exp(median(np.abs(np.log(factors(found, ADAM[rate]))))))
+
+
+section.claim("infinitesimal", "Sec. 3.2",
+    "The theory's times differ from the networks' because it lets the decoder take infinitesimal steps.",
+    Part("factor by which the theory is off, decoder ten times slower / usual",
+        lambda paces: _off(paces, "1e-5") / _off(paces, "1e-4"), below(1), times),
+    Part("times grow as this power of the prediction, slower decoder",
+        lambda paces: slope(paces, ADAM["1e-5"]), between(0.75, 1.25)),
+    paper="“might be due to”")  # fmt: skip
+
+
+def _middle_range(found: xr.Dataset, label: str) -> float:
+    """The ratio of steps to prediction, ninth tenth over first."""
+    low, high = np.quantile(factors(found, label), [0.1, 0.9], method="nearest")
+    return float(high / low)
+
+
+_SLOW_ARRIVES = Part("networks that find the line, decoder at a hundredth of the embeddings' rate",
+    lambda paces: _find_it(of(paces, SLOW)), at_least(0.9), percent)  # fmt: skip
+section.claim("gradient-flow", "beyond Sec. 3.2",
+    "Under gradient descent with a slow decoder a network takes a fixed multiple of 1/(λ₃η).",
+    _SLOW_ARRIVES,
+    Part("times grow as this power of the prediction", lambda paces: slope(paces, SLOW), between(0.75, 1.25)),
+    Part("rank correlation within a size", lambda paces: rank_correlation_within(paces, SLOW), at_least(0.5)),
+    Part("time over prediction, the largest of the middle four fifths / the smallest",
+        lambda paces: _middle_range(paces, SLOW), at_most(3), times),
+    whose="ours",
+    forecast="8,000 to 10,500 times the prediction in four networks of a pilot")  # fmt: skip
+section.claim("adiabatic", "beyond App. L",
+    "The limit is a slow decoder and not one at rest: with that no line forms.",
+    _SLOW_ARRIVES,
+    Part("networks that find it, decoder at rest", lambda paces: _find_it(of(paces, AT_REST)), at_most(0.05), percent),
+    whose="ours",
+    forecast="none of four in a pilot")  # fmt: skip

@@ -20,12 +20,14 @@ from grokbook.chapters.liu.pictures import ImageTask
 from grokbook.chapters.liu.training import THRESHOLD
 from grokbook.claims import Bound, Part, at_least, at_most, exactly
 from grokbook.curves import at, first, last, median, sweep
+from grokbook.lazy import torch
+from grokbook.models import dense
 from grokbook.models.dense import DenseNet
-from grokbook.optim import AdamW, Group
+from grokbook.optim import Adam, AdamW, Group, stepper
 from grokbook.settings import POSITIVE, Seeds, Steps, choice, several, whole
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.records import select
-from grokbook.words import times
+from grokbook.words import percent, times
 
 section = Section("images")
 Least = Annotated[int, whole(0)]  # 0: the steps of the data set
@@ -221,6 +223,67 @@ def class_features(s):
         "label": ("image", y),
     }
     return xr.Dataset(variables, {"way": list(ways), "step": np.arange(101), "frame": [0, 50, 100]})
+
+
+#: What a shared encoder lowers; l does not change where all features move alike, so that Z's origin is free to choose.
+LOSSES = ("ℓ", "ℓ / Z", "ℓ / Z about the mean")
+
+
+@section.study
+def encoders(s):
+    """Appendix I where images share the encoder that is trained: what becomes of their spread under three losses.
+
+    ``spread`` (loss, seed, step): the share of Z that lies about the mean of all features; ``right`` (loss, seed): the
+    share of images nearest to their own class's mean at the end; ``features`` (loss, image, axis) of the first seed.
+    """
+    task = ImageTask(1_000, "mnist", s.mnist_dir) if s.mnist_dir else ImageTask(797)
+    images, labels = (part[:300] for part in task.table())
+    seeds, steps = range(3), 300
+    sizes = (images.shape[1], 200, 200, 2)
+    starts = [dense.draw_layers(sizes, torch.Generator().manual_seed(seed)) for _ in LOSSES for seed in seeds]
+    stacked = {name: torch.stack([one[name] for one in starts]) for name in starts[0]}
+    optimizer, x = stepper([Adam(1e-3)] * len(starts), stacked), torch.tensor(images).expand(len(starts), -1, -1)
+    mean, spread = np.equal.outer(range(10), labels) / np.bincount(labels)[:, None], []
+    for step in range(steps + 1):
+        passed = dense.forward(optimizer.params, x, 3, "relu")
+        f = passed[-1].double().numpy().reshape(len(LOSSES), len(seeds), len(labels), 2)
+        about = f - f.mean(2, keepdims=True)
+        spread.append(np.square(about).sum((2, 3)) / np.square(f).sum((2, 3)))
+        slopes = [[theory.class_gradient(one, labels, scale_invariant=loss > 0) for one in own]
+                  for loss, own in enumerate((f[0], f[1], about[2]))]  # fmt: skip
+        into = torch.tensor(np.reshape(slopes, passed[-1].shape), dtype=x.dtype)
+        optimizer.step(dense.backward(optimizer.params, passed, into, "relu")[0], step + 1)
+    nearest = np.linalg.norm(f[..., None, :] - (mean @ f)[..., None, :, :], axis=-1).argmin(-1)
+    variables = {
+        "spread": (("loss", "seed", "step"), np.moveaxis(np.array(spread), 0, -1)),
+        "right": (("loss", "seed"), (nearest == labels).mean(-1)),
+        "features": (("loss", "image", "axis"), f[:, 0]),
+        "label": ("image", labels),
+    }
+    return xr.Dataset(variables, {"loss": list(LOSSES), "step": np.arange(steps + 1)})
+
+
+def _keeps(loss: str) -> tuple[Part, ...]:
+    """That images stay apart, and come to lie by class."""
+
+    def kept(encoders: xr.Dataset) -> Any:
+        spread = encoders.spread.sel(loss=loss).values
+        return spread[:, -1] / spread[:, 0]
+
+    return (
+        Part(f"{loss}: share of Z about the mean of all features, at the end / start", kept, at_least(0.5), times,
+             every=True),
+        Part(f"{loss}: images nearest to the mean of their class at the end",
+             lambda encoders: encoders.right.sel(loss=loss), at_least(0.8), percent, every=True),
+    )  # fmt: skip
+
+
+section.claim("no-collapse", "App. I",
+    "Divided by Z, the loss keeps an encoder that images share from sending them all to one point.",
+    *_keeps(LOSSES[1]), paper="“provably avoid mode collapse”")  # fmt: skip
+section.claim("no-collapse-centred", "beyond App. I",
+    "It keeps it from that where Z is taken about the mean of all features.",
+    *_keeps(LOSSES[2]), whose="ours")  # fmt: skip
 
 
 def slowest(study: xr.Dataset) -> xr.Dataset:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from grokbook.chapters.liu import Settings
 from grokbook.chapters.liu.theory import ideal_accuracy
 from grokbook.models.toy import AdditionDecoder
-from grokbook.optim import AdamW, Group
+from grokbook.optim import AdamW, Group, Optimizer
 from grokbook.settings import several, whole
 from grokbook.tasks import AdditionTask
 from grokbook.train.experiment import Experiment, Run, Watch
@@ -38,8 +38,9 @@ def two_groups(
 
 
 def toy_run(
-    task: AdditionTask, optimizer: AdamW, steps: int, seed: int, label: str = "", batch: int | None = None, **model: Any
-) -> Run:
+    task: AdditionTask, optimizer: Optimizer, steps: int, seed: int, label: str = "", batch: int | None = None,
+    **model: Any,
+) -> Run:  # fmt: skip
     """The toy model on an addition task: regression where the task has targets, else classification."""
     decoder = AdditionDecoder(task.p, outputs=task.target_size or task.labels, **model)
     return Run(task, decoder, optimizer, steps, seed, "mse" if task.target_size else "cross_entropy", batch, label)
