@@ -78,7 +78,7 @@ UNEVEN = {"pairs": "spread of all distances", "nearest": "spread of nearest dist
 section.claim(
     "base",
     "Sec. 6.1",
-    "With a random 30 % of the pairs test accuracy rises around step 5,000 and ends at 1.",
+    "With a random 30 % of the pairs half of the rest is right around step 5,000, and all at the end.",
     Part("t_0.5", lambda record: reached(record, 0.5), between(2500, 9000)),
     Part("test accuracy at the end", lambda record: last(record, "test_accuracy"), at_least(0.99), percent),
     Part("t_fit", t_fit, at_most(500)),

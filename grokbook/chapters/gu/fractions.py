@@ -102,7 +102,8 @@ section.claim(
     paper="rises", forecast="as mirrors do, .50 to .90",
 )  # fmt: skip
 section.claim(
-    "fig4-constant", "Fig. 4", "A (1 − α), the number of right answers, stays the same: more data does not help.",
+    "fig4-constant", "Fig. 4",
+    "From α = 0.5 to 0.7 A (1 − α), the number of right answers, stays the same: more data does not help.",
     Part("largest / smallest A (1 − α)", lambda fractions: left(fractions), at_most(1.25)),
     paper="about constant", forecast="1.19, if mirrors are all",
 )  # fmt: skip

@@ -255,7 +255,7 @@ section.claim(
 section.claim(
     "waits",
     "section 3.1",
-    "With more data the rule comes sooner after the training rows, whatever the operation.",
+    "With more data the rule comes sooner after the training rows, in every operation understood at several shares.",
     Part("operations with a smaller t_test / t_train at the largest share that is understood than at the smallest",
          lambda r: float((eased(r) > 1).mean()), at_least(0.9), percent),
     Part("t_test / t_train at the smallest share over the largest, median", lambda r: median(eased(r)), at_least(2)),

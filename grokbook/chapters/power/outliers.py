@@ -89,6 +89,12 @@ def dearer(record: xr.Dataset, count: int) -> float:
     return float("nan") if np.isinf(clean) else round(needed(record, count) - clean, 6)
 
 
+def dearer_at_most(record: xr.Dataset, count: int) -> float:
+    """The same; nan where none wrong is easy at the smallest share that was trained, so that it may be more."""
+    easy = needed(record, 0) <= with_wrong(record, 0).train_fraction.values.min()
+    return float("nan") if easy else dearer(record, count)
+
+
 def memorised(record: xr.Dataset) -> NDArray[np.float64]:
     """(run,) at least this share of the wrong answers is learnt by heart at the end; nan without any."""
     trained = np.round(record.train_fraction.values * rows_of(record))
@@ -123,7 +129,11 @@ section.claim(
     "fig6-few",
     "Fig. 6",
     "Up to 1,000 wrong answers do little harm.",
-    Part("share needed with 1,000 less with none", lambda r: dearer(r, 1000), at_most(0.1)),
+    Part(
+        "share needed with 1,000 less with none, which fail at the smallest share trained",
+        lambda r: dearer_at_most(r, 1000),
+        at_most(0.1),
+    ),
     on="outliers",
 )
 
