@@ -13,7 +13,7 @@ from grokbook.chapters.power.tasks import OperationTask
 from grokbook.chapters.power.training import ADAM, ADAMW, BATCH
 from grokbook.models.decoder import Decoder
 from grokbook.settings import Steps
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 from grokbook.train.monitor import Measured
 
 section = Section("decoder")
@@ -41,10 +41,5 @@ def decoder(s: Settings, *, steps: Steps = 8_000) -> Experiment:
         ("x³+xy²+y", OperationTask("x^3+xy^2+y", s.p, 0.7), ADAMW),
         ("random table", Shuffled(addition), ADAMW),
     )
-    model = Decoder(s.p)
-    runs = [
-        Run(task, model, how, steps, seed, "cross_entropy", min(BATCH, -(-task.train_size // 2)), label, "short")
-        for label, task, how in conditions
-        for seed in range(s.seeds)
-    ]
-    return experiment(FAMILY, runs, steps)
+    complete = ((label, task, Decoder(s.p), how) for label, task, how in conditions)
+    return experiment(FAMILY, complete, s.seeds, steps, batch=lambda size: min(BATCH, -(-size // 2)))

@@ -15,7 +15,7 @@ from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import AdamW
 from grokbook.settings import Steps
 from grokbook.tasks import ModularTask
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 from grokbook.train.monitor import Measured
 
 section = Section("mlp")
@@ -45,9 +45,4 @@ def mlp(s: Settings, *, steps: Steps = 3_000) -> Experiment:
         ("n²+m²+nm", ModularTask(s.small_p, "n**2 + m**2 + n*m", 0.5), standard, SLOW),
         ("random table", Shuffled(addition), standard, SLOW),
     )
-    runs = [
-        Run(task, model, how, steps, seed, label=label)
-        for label, task, model, how in conditions
-        for seed in range(s.seeds)
-    ]
-    return experiment(FAMILY, runs, steps)
+    return experiment(FAMILY, conditions, s.seeds, steps, "mse")

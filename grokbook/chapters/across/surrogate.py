@@ -9,7 +9,7 @@ from grokbook.chapters.resnet.tasks import BATCH, ShapeSum, dictionary
 from grokbook.models.slot_mlp import SlotMLP
 from grokbook.optim import Adam
 from grokbook.settings import Steps
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 
 section = Section("surrogate")
 FAMILY = enter(
@@ -40,9 +40,5 @@ def surrogate(s: Settings, *, steps: Steps = 12_000) -> Experiment:
         ("random table", Shuffled(task), 1e-3),
     )
     model = SlotMLP(s.symbols, ShapeSum(symbols, 1).classes)
-    runs = [
-        Run(one, model, Adam(1e-3, decay), steps, seed, "cross_entropy", min(BATCH, one.train_size), label, "short")
-        for label, one, decay in conditions
-        for seed in range(s.seeds)
-    ]
-    return experiment(FAMILY, runs, steps)
+    complete = ((label, one, model, Adam(1e-3, decay)) for label, one, decay in conditions)
+    return experiment(FAMILY, complete, s.seeds, steps, batch=lambda size: min(BATCH, size))

@@ -9,7 +9,7 @@ from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import AdamW, Group
 from grokbook.settings import Steps
 from grokbook.tasks import AdditionTask
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 
 section = Section("toy")
 SYMBOLS = 16
@@ -32,10 +32,5 @@ def toy(s: Settings, *, steps: Steps = 20_000) -> Experiment:
         ("55 of 136 sums", AdditionTask(SYMBOLS, 55), _rates(1e-4)),
         ("random table", Shuffled(task), _rates(1e-4)),
     )
-    model = AdditionDecoder(SYMBOLS)
-    runs = [
-        Run(task, model, how, steps, seed, "mse", label=label)
-        for label, task, how in conditions
-        for seed in range(s.seeds)
-    ]
-    return experiment(FAMILY, runs, steps)
+    complete = ((label, task, AdditionDecoder(SYMBOLS), how) for label, task, how in conditions)
+    return experiment(FAMILY, complete, s.seeds, steps, "mse")

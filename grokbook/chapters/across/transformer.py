@@ -10,7 +10,7 @@ from grokbook.models.pair_transformer import PairTransformer
 from grokbook.optim import WarmAdamW
 from grokbook.settings import Steps
 from grokbook.tasks import ModularTask
-from grokbook.train.experiment import Experiment, Run
+from grokbook.train.experiment import Experiment
 
 section = Section("transformer")
 FAMILY = enter(
@@ -41,10 +41,5 @@ def transformer(s: Settings, *, steps: Steps = 8_000) -> Experiment:
         ("without decay", half, plain),
         ("random table", Shuffled(half), decayed),
     )
-    model = PairTransformer(s.small_p)
-    runs = [
-        Run(task, model, how, steps, seed, "cross_entropy", label=label)
-        for label, task, how in conditions
-        for seed in range(s.seeds)
-    ]
-    return experiment(FAMILY, runs, steps)
+    complete = ((label, task, PairTransformer(s.small_p), how) for label, task, how in conditions)
+    return experiment(FAMILY, complete, s.seeds, steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from grokbook.optim import Optimizer
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.monitor import Measured
 
@@ -57,12 +58,27 @@ def family_of(model: Any) -> Family:
     return next(one for one in FAMILIES.values() if isinstance(model, one.model))
 
 
-def experiment(family: Family, runs: list[Run], steps: int) -> Experiment:
-    """All measures on all runs of a family, on one grid of steps."""
+def experiment(
+    family: Family,
+    conditions: Iterable[tuple[str, Any, Any, Optimizer]],
+    seeds: int,
+    steps: int,
+    loss: str = "cross_entropy",
+    batch: Callable[[int], int] | None = None,
+) -> Experiment:
+    """All measures on conditions (label, task, model, optimizer), each with all seeds, on one grid of steps.
+
+    ``batch`` gives the size of a batch from that of the training set, whose last batch is short; None takes it whole.
+    """
     from grokbook.chapters.across.watched import WATCHED
 
-    names = tuple(one.log for one in WATCHED.values())
-    return Experiment(f"across/{family.name}", tuple(runs), Schedule(log=60, every=max(1, steps // 60)), names)
+    names, last = tuple(one.log for one in WATCHED.values()), "short" if batch else None
+    runs = tuple(
+        Run(task, model, how, steps, seed, loss, batch and batch(task.train_size), label, last)
+        for label, task, model, how in conditions
+        for seed in range(seeds)
+    )
+    return Experiment(f"across/{family.name}", runs, Schedule(log=60, every=max(1, steps // 60)), names)
 
 
 @dataclass(frozen=True)

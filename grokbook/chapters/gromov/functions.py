@@ -122,7 +122,7 @@ def readouts(exponent: int, p: int, width: int, seed: int) -> tuple[Array, dict[
     generator = np.random.default_rng(seed)
     phases = theory.draw_phases(width, generator=generator)
     other = np.cos(generator.uniform(-np.pi, np.pi, (p, width)))
-    every = theory.modular_roots([s**exponent for s in range(p)], p)
+    every = theory.modular_roots(partial(pow, exp=exponent), p)
     one = [roots[:1] for roots in every]
     or_itself = [roots or (q,) for q, roots in enumerate(one)]
     made = [theory.cosine_weights(p, width, inverse=roots, phases=phases) for roots in (one, or_itself, every)]
@@ -135,7 +135,7 @@ def readouts(exponent: int, p: int, width: int, seed: int) -> tuple[Array, dict[
 def branches(s: Settings) -> xr.Dataset:
     """``accuracy`` (exponent, width, seed, readout) on (n + m)**exponent; ``served``: the answers that have a root."""
     exponents, widths = [2, 3, 4], [100, 200, 500]
-    tables = [theory.answers(s.p, F=[n**exponent for n in range(s.p)]) for exponent in exponents]
+    tables = [theory.answers(s.p, F=partial(pow, exp=exponent)) for exponent in exponents]
     found = np.empty((len(exponents), len(widths), s.few, len(READOUTS)))
     for i, j, seed in np.ndindex(found.shape[:3]):
         W_in, made = readouts(exponents[i], s.p, widths[j], seed)
@@ -175,8 +175,8 @@ def squared_outputs(modular_functions: xr.Dataset) -> xr.Dataset:
     """
     record, rows = select(modular_functions, f=SQUARED), []
     p = int(record.p.values[0])
-    total, squares = theory.answers(p), [n * n % p for n in range(p)]
-    labels, roots = theory.answers(p, F=squares), theory.modular_roots(squares, p)
+    total, square = theory.answers(p), partial(pow, exp=2)
+    labels, roots = theory.answers(p, F=square), theory.modular_roots(square, p)
     have = np.unique(labels)
     for run in range(record.sizes["run"]):
         maps = np.moveaxis(outputs(record, run), -1, 0)

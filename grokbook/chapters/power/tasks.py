@@ -38,7 +38,7 @@ class OperationTask:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if (operations.known(self.operation) in operations.OF_GROUPS) != (self.group is not None):
+        if (self.operation in operations.OF_GROUPS) != (self.group is not None):
             raise ValueError(f"group = {self.group!r}: x.y and the like need a group, other operations have none")
         if self.group is not None and len(group_table(self.group)) != self.p:
             raise ValueError(f"p = {self.p}: {self.group} has {len(group_table(self.group))} elements")
@@ -87,7 +87,7 @@ class OperationTask:
 
 def of(operation: str, p: int, group: str, train_fraction: float, outliers: int | None = None) -> OperationTask:
     """The task of an operation, modulo p or on a group, whichever it needs."""
-    needs_group = operations.known(operation) in operations.OF_GROUPS
+    needs_group = operation in operations.OF_GROUPS
     size, name = (len(group_table(group)), group) if needs_group else (p, None)
     return OperationTask(operation, size, train_fraction, name, outliers)
 

@@ -27,11 +27,8 @@ def memories(s: Settings) -> xr.Dataset:
     """Share of test pictures that a memory of the training set answers, by what it does not tell apart."""
     shares = [theory.orbit_share(s.symbols, group, s.train_size) for group in theory.GROUPS]
     orders = [len(theory.group_of(group)) for group in theory.GROUPS]
-    return xr.Dataset(
-        {"share": ("group", shares), "order": ("group", orders)},
-        {"group": list(theory.GROUPS)},
-        {"unseen_labels": theory.unseen_label_share(dictionary(s.symbols), s.train_size)},
-    )
+    variables = {"share": ("group", shares), "order": ("group", orders)}
+    return xr.Dataset(variables, {"group": list(theory.GROUPS)})
 
 
 @section.study

@@ -30,22 +30,22 @@ def _net(task: ShapeSum, width: int = 128, *, shared: bool = False) -> SlotMLP:
     return SlotMLP(len(task.symbols), task.classes, width=width, shared=shared)
 
 
-def _experiment(name: str, runs: list) -> Experiment:
+def _experiment(name: str, epochs: int, seeds: int, *conditions: tuple[str, ShapeSum, SlotMLP, float]) -> Experiment:
+    """Conditions (label, task, network, weight decay), each with all seeds."""
+    runs = tuple(
+        run(task, net, seed, epochs=epochs, weight_decay=decay, label=label)
+        for label, task, net, decay in conditions
+        for seed in range(seeds)
+    )
     shortest = min(steps_per_epoch(one.task.train_size) for one in runs)
-    return Experiment(f"resnet/{name}", tuple(runs), Schedule(log=60, every=25 * shortest), ("sums",))
+    return Experiment(f"resnet/{name}", runs, Schedule(log=60, every=25 * shortest), ("sums",))
 
 
 @section.experiment(quick={"epochs": 50, "seeds": 1})
 def slots(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment:
     """Seven symbols, by weight decay."""
-    return _experiment(
-        "slots",
-        [
-            run(SEVEN, _net(SEVEN), seed, epochs=epochs, weight_decay=decay, label=f"decay {decay:g}")
-            for decay in (0.0, 1e-4, 3e-4, 1e-3, 3e-3)
-            for seed in range(seeds)
-        ],
-    )
+    conditions = ((f"decay {decay:g}", SEVEN, _net(SEVEN), decay) for decay in (0.0, 1e-4, 3e-4, 1e-3, 3e-3))
+    return _experiment("slots", epochs, seeds, *conditions)
 
 
 @section.experiment(quick={"epochs": 1, "seeds": 1, "widths": (256,)})
@@ -53,40 +53,21 @@ def slots_full(
     s: Settings, *, widths: Widths = (64, 128, 256, 512), epochs: Epochs = 2500, seeds: Seeds = 3
 ) -> Experiment:
     """Eleven symbols at the paper's sizes of training set, batch and decay, by the width of the hidden layers."""
-    return _experiment(
-        "slots_full",
-        [
-            run(ELEVEN, _net(ELEVEN, width), seed, epochs=epochs, weight_decay=1e-4, label=f"width {width}")
-            for width in widths
-            for seed in range(seeds)
-        ],
-    )
+    return _experiment("slots_full", epochs, seeds, *((f"width {n}", ELEVEN, _net(ELEVEN, n), 1e-4) for n in widths))
 
 
 @section.experiment(quick={"epochs": 5, "seeds": 1})
 def slots_dictionaries(s: Settings, *, epochs: Epochs = 1500, seeds: Seeds = 3) -> Experiment:
     """Nine and eleven symbols at the decay at which seven take long: more symbols are more pictures to learn from."""
-    return _experiment(
-        "slots_dictionaries",
-        [
-            run(task, _net(task), seed, epochs=epochs, weight_decay=1e-3, label=f"{n} symbols")
-            for n, task in ((9, NINE), (11, ELEVEN))
-            for seed in range(seeds)
-        ],
-    )
+    conditions = ((f"{len(one.symbols)} symbols", one, _net(one), 1e-3) for one in (NINE, ELEVEN))
+    return _experiment("slots_dictionaries", epochs, seeds, *conditions)
 
 
 @section.experiment(quick={"epochs": 5, "seeds": 1})
 def slots_shared(s: Settings, *, epochs: Epochs = 500, seeds: Seeds = 3) -> Experiment:
     """One embedding for all four cells, added: the order of the symbols is lost from the start."""
-    return _experiment(
-        "slots_shared",
-        [
-            run(task, _net(task, shared=True), seed, epochs=epochs, weight_decay=1e-3, label=f"{n} symbols")
-            for n, task in ((7, SEVEN), (11, ELEVEN))
-            for seed in range(seeds)
-        ],
-    )  # fmt: skip
+    conditions = ((f"{len(one.symbols)} symbols", one, _net(one, shared=True), 1e-3) for one in (SEVEN, ELEVEN))
+    return _experiment("slots_shared", epochs, seeds, *conditions)
 
 
 def of(record: xr.Dataset, label: str) -> xr.Dataset:

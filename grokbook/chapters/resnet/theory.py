@@ -6,10 +6,9 @@ replacement to train on. Cells are numbered row by row: top left 0, top right 1,
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -35,46 +34,17 @@ GROUPS: dict[str, Permutations] = {
 
 
 def class_histogram(symbols: Sequence[int]) -> Counter[int]:
-    """How many pictures carry each label.
-
-    Args:
-        symbols: what each symbol of the dictionary is worth, whole numbers.
-
-    Returns:
-        label -> number of pictures, all n**4 of them in sum; a label that does not occur counts 0.
-
-    Raises:
-        ValueError: fewer than two symbols.
-    """
-    if np.ndim(symbols) != 1 or len(symbols) < 2:
-        raise ValueError(f"symbols = {symbols}: the values of at least 2 symbols are needed")
-    counts = Counter({0: 1})
-    for _ in range(CELLS):
-        following: Counter[int] = Counter()
-        for (label, count), value in itertools.product(counts.items(), symbols):
-            following[label + int(value)] += count
-        counts = following
-    return Counter(dict(sorted(counts.items())))
+    """How many pictures carry each label, by label; ``symbols`` are what each symbol of the dictionary is worth."""
+    labels, counts = np.unique(np.array(symbols)[pictures_of(len(symbols))].sum(-1), return_counts=True)
+    return Counter(dict(zip(labels.tolist(), counts.tolist(), strict=True)))
 
 
-def group_of(group: str | Iterable[Sequence[int]]) -> Permutations:
-    """All permutations of the cells that a name in ``GROUPS``, or a set of permutations, generates.
-
-    Raises:
-        ValueError: an unknown name, or what is no permutation of the cells 0 to 3.
-    """
-    if isinstance(group, str) and group not in GROUPS:
-        raise ValueError(f"group = {group!r}: choose one of {', '.join(GROUPS)}, or give permutations of the cells")
-    generators = GROUPS[group] if isinstance(group, str) else tuple(tuple(map(int, one)) for one in group)
-    for one in generators:
-        if sorted(one) != list(range(CELLS)):
-            raise ValueError(f"group: {one} is no permutation of the cells 0 to 3")
+def group_of(group: str) -> Permutations:
+    """All permutations of the cells that those of a name in ``GROUPS`` generate."""
     found = {tuple(range(CELLS))}
-    while True:
-        more = found | {tuple(one[i] for i in other) for one in found for other in generators}
-        if more == found:
-            return tuple(sorted(found))
+    while (more := found | {tuple(one[i] for i in other) for one in found for other in GROUPS[group]}) != found:
         found = more
+    return tuple(sorted(found))
 
 
 def pictures_of(n: int) -> NDArray[np.int64]:
@@ -90,33 +60,25 @@ def orbit_of(n: int, group: Permutations) -> NDArray[np.int64]:
     return np.min([pictures[:, one] @ place for one in group], axis=0)
 
 
-def orbit_sizes(n: int, group: str | Iterable[Sequence[int]] = "all permutations") -> Counter[int]:
+def orbit_sizes(n: int, group: str = "all permutations") -> Counter[int]:
     """Size of an orbit -> number of orbits of that size; under all permutations an orbit is a multiset."""
     return Counter(np.unique(orbit_of(n, group_of(group)), return_counts=True)[1].tolist())
 
 
-def orbit_share(n: int, group: str | Iterable[Sequence[int]], train_size: int) -> float:
+def orbit_share(n: int, group: str, train_size: int) -> float:
     """Expected share of test pictures of which the training set holds a permutation: what memory can answer.
 
     Args:
         n: number of symbols.
-        group: what the memory does not tell apart: a name in ``GROUPS``, or permutations of the cells 0 to 3 (the
-            group that they generate is meant).
+        group: what the memory does not tell apart: a name in ``GROUPS``.
         train_size: pictures trained on, drawn without replacement.
 
     Raises:
-        ValueError: an unknown group, or a training set that is empty or everything.
+        ValueError: as `check`.
     """
     N = check(n, train_size)
     missed = sum(size * many * _untouched(N, size, train_size) for size, many in orbit_sizes(n, group).items())
     return 1 - missed / (N - train_size)
-
-
-def unseen_label_share(symbols: Sequence[int], train_size: int) -> float:
-    """Expected share of test pictures whose label no training picture carries: what nobody can know."""
-    N = check(len(symbols), train_size)
-    counts = class_histogram(symbols).values()
-    return sum(count * _untouched(N, count, train_size) for count in counts) / (N - train_size)
 
 
 def _untouched(N: int, size: int, train_size: int) -> float:
@@ -141,28 +103,14 @@ def merged_accuracy(symbols: Sequence[int], classes: Sequence[int]) -> float:
     """The best accuracy over all pictures of somebody who confuses symbols and adds without error.
 
     Args:
-        symbols: what each symbol is worth.
+        symbols: what each symbol is worth, at least 0.
         classes: for each symbol the number of its class; symbols of one class look the same.
-
-    Raises:
-        ValueError: not one class a symbol.
     """
-    if len(classes) != len(symbols):
-        raise ValueError(f"classes: one for each of the {len(symbols)} symbols is needed, not {len(classes)}")
-    worth: dict[int, Counter[int]] = {}
-    for value, kind in zip(symbols, classes, strict=True):
-        worth.setdefault(kind, Counter())[value] += 1
-    right = 0
-    for seen in itertools.combinations_with_replacement(worth, CELLS):
-        sums = Counter({0: 1})
-        for kind in seen:
-            following: Counter[int] = Counter()
-            for (label, count), (value, many) in itertools.product(sums.items(), worth[kind].items()):
-                following[label + value] += count * many
-            sums = following
-        repeats = math.prod(math.factorial(count) for count in Counter(seen).values())
-        right += math.factorial(CELLS) // repeats * max(sums.values())
-    return right / len(symbols) ** CELLS
+    places = pictures_of(len(symbols))
+    seen = np.unique(np.array(classes)[places], axis=0, return_inverse=True)[1]
+    counts = np.zeros((seen.max() + 1, CELLS * max(symbols) + 1))
+    np.add.at(counts, (seen, np.array(symbols)[places].sum(1)), 1)
+    return float(counts.max(1).sum() / len(places))
 
 
 def noisy_accuracy(sigma: float, within: int = 0) -> float:

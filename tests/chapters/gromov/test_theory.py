@@ -70,10 +70,10 @@ def test_a_seed_names_the_same_weights_and_a_generator_moves_on():
     assert not np.array_equal(*(theory.cosine_weights(7, 5)[0] for _ in range(2)))  # None is fresh entropy
 
 
-def test_functions_of_the_operands_permute_columns_and_take_callables_or_tables():
+def test_functions_of_the_operands_permute_columns():
     phases = theory.draw_phases(6, generator=1)
     plain, _ = theory.cosine_weights(11, 6, phases=phases)
-    changed, _ = theory.cosine_weights(11, 6, f1=lambda n: n**40 + 3, f2=[5] * 11, phases=phases)
+    changed, _ = theory.cosine_weights(11, 6, f1=lambda n: n**40 + 3, f2=lambda m: 5, phases=phases)
     np.testing.assert_array_equal(changed[:, :11], plain[:, [(n**40 + 3) % 11 for n in range(11)]])
     np.testing.assert_array_equal(changed[:, 11:], plain[:, [16] * 11])
 
@@ -81,7 +81,7 @@ def test_functions_of_the_operands_permute_columns_and_take_callables_or_tables(
 def test_readout_of_several_roots_is_their_sum_and_of_none_is_zero():
     phases = theory.draw_phases(6, generator=1)
     _, plain = theory.cosine_weights(5, 6, phases=phases)
-    _, W_out = theory.cosine_weights(5, 6, inverse=[3, (), (1, 4), [2], {0}], phases=phases)
+    _, W_out = theory.cosine_weights(5, 6, inverse=[(3,), (), (1, 4), (2,), (0,)], phases=phases)
     expected = [plain[3], 0 * plain[0], plain[1] + plain[4], plain[2], plain[0]]
     np.testing.assert_allclose(W_out, expected, atol=1e-12)
 
@@ -158,14 +158,6 @@ def test_mean_squared_error_is_over_pairs_and_answers():
     assert theory.table_mse(outputs) == pytest.approx(np.mean(errors), rel=1e-12)
     assert theory.table_mse(np.zeros((97, 97, 97))) == pytest.approx(1 / 97, rel=1e-12)
     assert theory.table_mse(np.eye(4)[theory.answers(4)]) == pytest.approx(0, abs=1e-15)
-
-
-def test_error_function_agrees_with_the_standard_library():
-    x = np.concatenate([np.linspace(-8, 8, 20_001), [-np.inf, np.inf, 6.001, -0.0]])
-    np.testing.assert_allclose(theory.erf(x), [math.erf(v) for v in x], rtol=0, atol=1e-9)
-    single = theory.erf(x.astype(np.float32))
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, [math.erf(v) for v in x], atol=1e-6)
 
 
 # --- why it works -------------------------------------------------------------------------------------------
@@ -307,13 +299,10 @@ def test_linear_functions_and_sums_of_squares_are_solved():
 
 
 def test_an_invertible_function_of_the_sum_is_solved_by_its_inverse():
-    def inverse(q):
-        return (q - 1) * 49  # 2 * 49 = 1 mod 97
-
     roots = theory.modular_roots(lambda s: 2 * s + 1, 97)
-    W_in, W_out = theory.cosine_weights(97, 200, inverse=inverse, generator=0)
-    assert theory.accuracy(W_in, W_out, theory.answers(97, F=lambda s: 2 * s + 1)) >= 0.9999
-    np.testing.assert_array_equal(W_out, theory.cosine_weights(97, 200, inverse=roots, generator=0)[1])
+    assert roots == [((q - 1) * 49 % 97,) for q in range(97)]  # 2 * 49 = 1 mod 97
+    made = theory.cosine_weights(97, 200, inverse=roots, generator=0)
+    assert theory.accuracy(*made, theory.answers(97, F=lambda s: 2 * s + 1)) >= 0.9999
 
 
 def test_phase_errors_shrink_the_peak_by_a_gaussian_factor():
@@ -426,6 +415,17 @@ def test_sampled_accuracy_estimates_that_of_the_table():
 # --- infinite width -----------------------------------------------------------------------------------------
 
 
+def tangent_kernel(pairs, others):
+    """(a, b) 4 + 6 s², s counting the operands that two pairs share: mean product of an output's gradients over c² N.
+
+    With unit normal weights the h of two pairs are normal, of variance 2 and covariance s. The readout's gradients,
+    c h², give c² N E[h² h'²] = c² N (4 + 2 s²); those of the first layer, 2 c W_out h on the columns that are picked,
+    give 4 c² N s E[h h'] = 4 c² N s², as two pairs pick s columns in common. Two outputs have nothing in common.
+    """
+    shared = (np.asarray(pairs)[:, None] == np.asarray(others)).sum(-1)
+    return 4 + 6.0 * shared**2
+
+
 def test_the_tangent_kernel_is_the_mean_product_of_a_wide_networks_gradients():
     p, width, pairs = 3, 40_000, list(itertools.product(range(3), repeat=2))
     W_in, W_out = (np.random.default_rng(0).standard_normal(size) for size in ((width, 2 * p), (p, width)))
@@ -439,7 +439,7 @@ def test_the_tangent_kernel_is_the_mean_product_of_a_wide_networks_gradients():
             one.append(np.concatenate([of_in.ravel(), of_out.ravel()]))
         gradients.append(one)
     same, other = (np.array(gradients[0]) @ np.array(gradients[q]).T / width for q in (0, 1))
-    np.testing.assert_allclose(same, theory.tangent_kernel(pairs, pairs), atol=1.5)  # 4, 10 and 28
+    np.testing.assert_allclose(same, tangent_kernel(pairs, pairs), atol=1.5)  # 4, 10 and 28
     np.testing.assert_allclose(other, 0, atol=1.5)
 
 
@@ -448,38 +448,7 @@ def test_the_flow_is_that_of_the_whole_kernel(t):
     p, labels = 5, theory.answers(5)
     seen = np.random.default_rng(0).random((p, p)) < 0.6
     pairs, one = np.argwhere(np.ones_like(seen)), np.eye(p)
-    rates, modes = np.linalg.eigh(theory.tangent_kernel(pairs[seen.ravel()], pairs[seen.ravel()]))
+    rates, modes = np.linalg.eigh(tangent_kernel(pairs[seen.ravel()], pairs[seen.ravel()]))
     dual = modes @ (((1 - np.exp(-rates * t)) / rates)[:, None] * (modes.T @ one[labels[seen]]))
-    outputs = theory.tangent_kernel(pairs, pairs[seen.ravel()]) @ dual
+    outputs = tangent_kernel(pairs, pairs[seen.ravel()]) @ dual
     np.testing.assert_allclose(next(theory.kernel_flow(labels, seen, [t])).reshape(-1, p), outputs, atol=1e-12)
-
-
-# --- what is refused ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: theory.cosine_weights(1, 5), "p must be an integer of at least 2, got p=1"),
-        (lambda: theory.cosine_weights("7", 5), "p must be an integer of at least 2, got p=.7."),  # type: ignore
-        (lambda: theory.cosine_weights(7, 0), "width must be an integer of at least 1, got width=0"),
-        (lambda: theory.cosine_weights(7, 5, phases=np.zeros((3, 4))), r"phases .* \(3, 5\), got \(3, 4\)"),
-        (lambda: theory.cosine_weights(7, 2, frequencies=[0.5, 1]), "frequencies must be 2 .*got float64"),
-        (lambda: theory.cosine_weights(7, 5, f1=[1, 2]), "f1 must be a function .* 7 values, got 2 values"),
-        (lambda: theory.cosine_weights(7, 5, inverse=[1]), "inverse must be a function .* 7 values, got 1"),
-        (lambda: theory.answers(7, f1=lambda n: n / 2), r"f1 must give integers, got 0.0"),
-        (
-            lambda: theory.cosine_weights(7, 5, inverse=lambda q: [0.5]),  # type: ignore
-            "inverse must give integers, got 0.5",
-        ),
-        (lambda: theory.network(np.ones((5, 6)), np.ones((3, 4))), r"got W_in \(5, 6\) and W_out \(3, 4\)"),
-        (
-            lambda: theory.network(np.ones((4, 6)), np.ones((3, 4)), "swish"),
-            "one of 'quadratic', .* got 'swish'",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_naming_the_parameter(call, message):
-    with pytest.raises(ValueError, match=message) as error:
-        call()
-    assert "\n" not in str(error.value)

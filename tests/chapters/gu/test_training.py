@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -60,17 +59,12 @@ def test_masks_are_those_of_the_theory_and_a_split_seed_fixes_them():
 
 @pytest.mark.parametrize(
     "arguments, message",
-    [
-        ({"hole": "disc"}, "hole = 'disc': choose one of none, square, strip"),
-        ({"hole": "square", "size": 96}, "size = 96: a square of 0 to p - 2 = 95"),
-        ({"split": "paper"}, "split = 'paper': choose one of code, text"),
-        ({"train_fraction": 1.0}, "train_fraction = 1.0"),
-        ({"p": 1}, "p = 1"),
-    ],
-)
+    [({"size": 96}, "size must be an integer from 0 to 95, got size=96"), ({"split": "paper"}, "split must be one of"),
+     ({"train_fraction": 1.0}, "train_fraction = 1.0"), ({"p": 1}, "p = 1")],
+)  # fmt: skip
 def test_impossible_splits_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        HoledTask(**{"p": 97} | arguments)
+    with pytest.raises(ValueError, match=message):
+        HoledTask(**{"p": 97, "hole": "square"} | arguments)
 
 
 # --- whole trainings ----------------------------------------------------------------------------------------

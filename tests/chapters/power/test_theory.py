@@ -1,7 +1,6 @@
 """Theory of the Power chapter against slow, independent versions and limits known by hand."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -81,17 +80,6 @@ def test_a_modulus_that_an_operation_cannot_have_is_refused(name, p, word):
         operation(name, p)
 
 
-def test_an_unknown_operation_is_refused_with_the_nearest_name():
-    with pytest.raises(ValueError, match=r"did you mean 'x\^2\+y\^2'") as refused:
-        operation("x^2+y^3")
-    assert "\n" not in str(refused.value)
-
-
-def test_what_is_no_group_is_refused():
-    with pytest.raises(ValueError, match="group"):
-        operation("x.y", group=np.zeros((3, 3), int))
-
-
 @pytest.mark.parametrize("name, size", [("x^2+y^2", 8), ("x^2+xy+y^2", 12), ("x*y", 4), ("x^3+xy^2+y", 1)])
 def test_symmetries_are_the_whole_number_ones_of_the_form(name, size):
     table = partners(name, 13, group="all")
@@ -131,64 +119,60 @@ def test_a_fraction_that_leaves_no_pairs_is_refused(fraction):
 # --- sharpness ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
-def test_sharpness_of_a_bowl_is_reached_in_a_corner(kind):
-    curvature = kind(np.array([1.0, 2.0, 3.0]))
-    found = sharpness(lambda w: 0.5 * (curvature * w * w).sum(), kind(np.zeros(3)), 1e-3, generator=0)
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_sharpness_of_a_bowl_is_reached_in_a_corner():
+    curvature = vector(1, 2, 3)
+    found = sharpness(lambda w: 0.5 * (curvature * w * w).sum(), vector(0, 0, 0), 1e-3, generator=0)
     assert found == pytest.approx(100 * 0.5e-6 * 6)
 
 
 def test_sharpness_of_a_slope_counts_each_weight_by_its_size():
-    slope, x = np.array([1.0, -2.0, 0.5]), np.array([1.0, 2.0, 0.0])
+    slope, x = vector(1, -2, 0.5), vector(1, 2, 0)
     found = sharpness(lambda w: 5 + slope @ w, x, 1e-3, generator=0)
-    assert found == pytest.approx(100 * 1e-3 * (1 * 2 + 2 * 3 + 0.5 * 1) / (1 + 5 + slope @ x))
+    assert found == pytest.approx(100 * 1e-3 * (1 * 2 + 2 * 3 + 0.5 * 1) / (1 + 5 + float(slope @ x)))
 
 
 def test_sharpness_at_a_summit_is_zero_and_between_summits_is_found_inside_the_box():
-    assert sharpness(lambda w: 1 - (w**2).sum(), np.zeros(2), 0.1, generator=0) == 0
-    top = np.array([0.03, -0.02])
-    found = sharpness(lambda w: 1 - ((w - top) ** 2).sum(), np.zeros(2), 0.1, generator=0)
+    assert sharpness(lambda w: 1 - (w**2).sum(), vector(0, 0), 0.1, generator=0) == 0
+    top = vector(0.03, -0.02)
+    found = sharpness(lambda w: 1 - ((w - top) ** 2).sum(), vector(0, 0), 0.1, generator=0)
     assert found == pytest.approx(100 * 0.0013 / (1 + 1 - 0.0013), rel=1e-6)
 
 
 def test_sharpness_agrees_with_a_search_of_the_whole_box():
     def loss(w):
-        return np.sin(30 * w[0]) + np.cos(20 * w[1] + w[0]) + 3
+        return torch.sin(30 * w[0]) + torch.cos(20 * w[1] + w[0]) + 3
 
-    x = np.array([0.2, -0.4])
-    sides = [np.linspace(-0.05 * (abs(v) + 1), 0.05 * (abs(v) + 1), 401) + v for v in x]
-    largest = max(loss((a, b)) for a in sides[0] for b in sides[1])
-    expected = 100 * (largest - loss(x)) / (1 + loss(x))
+    x = vector(0.2, -0.4)
+    sides = [torch.linspace(-0.05, 0.05, 401, dtype=torch.float64) * (abs(v) + 1) + v for v in x]
+    largest = loss(torch.meshgrid(*sides, indexing="ij")).max()
+    expected = float(100 * (largest - loss(x)) / (1 + loss(x)))
     assert sharpness(loss, x, 0.05, generator=1) == pytest.approx(expected, rel=1e-3)
 
 
 def test_sharpness_in_a_subspace_moves_along_its_columns_alone():
     basis = np.array([[3.0], [4.0], [0.0]]) / 5
-    x = np.array([3.0, 4.0, 7.0])  # 5 along the column
+    x = vector(3, 4, 7)  # 5 along the column
     found = sharpness(lambda w: 1 + w[0] + 100 * (w[2] - 7), x, 1e-2, basis=basis, generator=0)
     assert found == pytest.approx(100 * (1e-2 * 6 * 0.6) / (1 + 4))
 
 
 def test_the_released_routine_returns_a_decrease():
-    arguments = {"x": np.array([0.0]), "epsilon": 1e-2, "generator": 0}
+    arguments = {"x": vector(0), "epsilon": 1e-2, "generator": 0}
     assert released_sharpness(lambda w: 0.5 + w[0], **arguments) == pytest.approx(100 * 1e-2 / 0.5)
     assert released_sharpness(lambda w: 0.5 + w[0] ** 2, **arguments) == 0  # at a minimum it sees nothing
     assert sharpness(lambda w: 0.5 + w[0] ** 2, **arguments) == pytest.approx(100 * 1e-4 / 1.5)
-    assert math.isnan(released_sharpness(lambda w: 1 + w[0], **arguments))
 
 
 def test_sharpness_takes_the_same_start_from_the_same_generator():
-    values = [
-        sharpness(lambda w: (w**4).sum() - w.sum(), torch.ones(3), 0.5, generator=torch.Generator().manual_seed(3))
-        for _ in range(2)
-    ]
-    assert values[0] == values[1]
-
-
-@pytest.mark.parametrize("epsilon, basis, word", [(0, None, "epsilon"), (1, np.ones((2, 1)), "basis")])
-def test_sharpness_refuses_a_box_it_cannot_search(epsilon, basis, word):
-    with pytest.raises(ValueError, match=word):
-        sharpness(np.sum, np.zeros(3), epsilon, basis=basis, generator=0)
+    one, again, other = (
+        sharpness(lambda w: torch.sin(30 * w).sum(), torch.ones(3), 0.5, generator=seed, starts=1, iterations=1)
+        for seed in (3, 3, 4)
+    )
+    assert one == again != other
 
 
 def test_a_random_basis_has_columns_of_unit_length():

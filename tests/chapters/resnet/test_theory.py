@@ -25,7 +25,7 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("values", [dictionary(11), range(1, 6), (0, 3, 3, 8), (-2, 5)])
+@pytest.mark.parametrize("values", [dictionary(11), range(1, 6), (0, 3, 3, 8)])
 def test_histogram_equals_a_count_of_all_pictures(values: tuple[int, ...]) -> None:
     assert theory.class_histogram(values) == Counter(map(sum, itertools.product(values, repeat=4)))
 
@@ -55,8 +55,8 @@ def test_groups_and_shares_are_the_published_ones(group: str) -> None:
     assert theory.orbit_share(11, group, 3660) == pytest.approx(share, abs=5e-5)
 
 
-@pytest.mark.parametrize("group", [*theory.GROUPS, [(3, 1, 2, 0)], [[0, 1, 2, 3]]])
-def test_orbit_share_equals_the_mean_over_every_training_set(group: str | list) -> None:
+@pytest.mark.parametrize("group", theory.GROUPS)
+def test_orbit_share_equals_the_mean_over_every_training_set(group: str) -> None:
     pictures = list(itertools.product(range(2), repeat=4))
     same = {one: {tuple(one[i] for i in g) for g in theory.group_of(group)} for one in pictures}
     touched = tests = 0
@@ -79,19 +79,6 @@ def test_orbit_share_of_all_permutations_is_that_of_drawn_training_sets() -> Non
         shares.append(seen[orbit[~train]].mean())
     error = np.std(shares) / math.sqrt(len(shares))
     assert np.mean(shares) == pytest.approx(theory.orbit_share(11, "all permutations", 3660), abs=3 * error)
-
-
-def test_share_of_unseen_labels_equals_the_mean_over_every_training_set() -> None:
-    values = (0, 3)
-    labels = [sum(one) for one in itertools.product(values, repeat=4)]
-    missed = tests = 0
-    for train in itertools.combinations(range(16), 4):
-        rest = set(range(16)) - set(train)
-        tests += len(rest)
-        missed += sum(labels[i] not in {labels[j] for j in train} for i in rest)
-    assert theory.unseen_label_share(values, 4) == pytest.approx(missed / tests, abs=1e-12)
-    assert theory.unseen_label_share(dictionary(11), 3660) == pytest.approx(0.0007, abs=5e-5)
-    assert theory.unseen_label_share(dictionary(7), 600) == pytest.approx(0.0044, abs=5e-5)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 1, 2, 2], [0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 1, 0, 2, 1]])
@@ -126,17 +113,9 @@ def test_noisy_sums_give_the_published_accuracies() -> None:
 
 
 @pytest.mark.parametrize(
-    "call, told",
-    [
-        (lambda: theory.orbit_share(11, "mirror", 3660), "'mirror': choose one of one swap"),
-        (lambda: theory.orbit_share(11, [(0, 1, 2)], 3660), "no permutation"),
-        (lambda: theory.orbit_share(11, "columns", 14641), "between 1 and 14640"),
-        (lambda: theory.orbit_share(1, "columns", 1), "n = 1"),
-        (lambda: theory.class_histogram([3]), "at least 2"),
-        (lambda: theory.merged_accuracy((0, 3), [0]), "one for each of the 2"),
-    ],
+    "n, train_size, told", [(11, 14641, "between 1 and 14640"), (2, 0, "between 1 and 15"), (1, 1, "n = 1")]
 )
-def test_what_cannot_be_counted_is_refused_in_one_line(call, told: str) -> None:
+def test_a_training_set_that_leaves_nothing_to_count_is_refused_in_one_line(n: int, train_size: int, told: str) -> None:
     with pytest.raises(ValueError, match=told) as refusal:
-        call()
+        theory.orbit_share(n, "columns", train_size)
     assert "\n" not in str(refusal.value)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks, measures
+from grokbook import measures
 from grokbook.chapters.gromov.theory.weights import Function, answers, cosine_weights
 from grokbook.curves import LEARNT, smallest
 
@@ -17,17 +17,11 @@ Activation = Callable[[NDArray], NDArray]
 
 BLOCK = 1 << 18  # hidden values held at once: 2 MB, so that they stay in the cache however wide the network
 
-_NODES = np.arange(-6 * 256, 6 * 256 + 1) / 256
-_ERF = np.array([math.erf(x) for x in _NODES])
-_SLOPES = 2 / np.sqrt(np.pi) * np.exp(-_NODES * _NODES)
 
+def _gelu(x: NDArray) -> NDArray:
+    from scipy.special import erf  # type: ignore[import-untyped]
 
-def erf(x: NDArray) -> NDArray:
-    """The error function to 1e-9: three Taylor terms about the nearest multiple of 1/256."""
-    x = np.clip(x, -6, 6)  # erf(6) is 1 - 2e-17
-    i = np.rint((x + 6) * 256).astype(np.int32)
-    d = x - _NODES[i]
-    return (_ERF[i] + _SLOPES[i] * d * (1 + d * ((2 * _NODES * _NODES - 1)[i] * d / 3 - _NODES[i]))).astype(x.dtype)
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
 
 
 #: Activations of figure 5 and a few more; those whose even part is constant cannot work.
@@ -38,7 +32,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "abs": np.abs,
     "relu": lambda x: np.maximum(x, 0),
     "relu_squared": lambda x: np.maximum(x, 0) ** 2,
-    "gelu": lambda x: 0.5 * x * (1 + erf(x * math.sqrt(0.5))),
+    "gelu": _gelu,
     "silu": lambda x: x * (0.5 + 0.5 * np.tanh(0.5 * x)),
     "exp": np.exp,
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
@@ -60,9 +54,6 @@ def network(
 
     Returns:
         (p, p, p) output for the pair (n, m) and the answer q, in the precision of the weights.
-
-    Raises:
-        ValueError: weights of shapes that do not fit, or an unknown activation.
     """
     p = len(np.asarray(W_out))
     blocks = _outputs(W_in, W_out, activation, np.arange(p * p), factor)
@@ -123,11 +114,7 @@ def _outputs(
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """Yield (pairs, outputs (pair, p)) in blocks: a one-hot pair picks two columns, so eq. 1 is their sum."""
     W_in, W_out = np.asarray(W_in), np.asarray(W_out)
-    if W_out.ndim != 2 or W_in.shape != (W_out.shape[1], 2 * W_out.shape[0]):
-        shapes = f"got W_in {W_in.shape} and W_out {W_out.shape}"
-        raise ValueError(f"W_in must be (width, 2p) and W_out (p, width), {shapes}")
     if isinstance(activation, str):
-        checks.one_of("activation", activation, tuple(ACTIVATIONS))
         activation = ACTIVATIONS[activation]
     p, width = W_out.shape
     columns, readout = W_in.T, (2 / width if factor is None else factor) * W_out.T

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
 from grokbook.measures.common import Array
 
-Function = Callable[[int], int] | Sequence[int]
-Inverse = Callable[[int], Iterable[int] | int] | Sequence[Iterable[int] | int]
+Function = Callable[[int], int]
 Seed = np.random.Generator | int | None
 
 
@@ -24,7 +20,7 @@ def draw_phases(width: int, *, constrained: bool = True, noise: float = 0.0, gen
         constrained: False draws the third phase independently too, which breaks eq. 12.
         noise: standard deviation in radians of a normal error added to the third phase.
     """
-    width, generator = checks.integer("width", width, 1), np.random.default_rng(generator)
+    generator = np.random.default_rng(generator)
     phi1, phi2, free = generator.uniform(-np.pi, np.pi, (3, width))
     phi3 = phi1 + phi2 if constrained else free
     return np.stack([phi1, phi2, phi3 + noise * generator.standard_normal(width)])
@@ -36,7 +32,7 @@ def cosine_weights(
     *,
     f1: Function | None = None,
     f2: Function | None = None,
-    inverse: Inverse | None = None,
+    inverse: Iterable[Sequence[int]] | None = None,
     phases: ArrayLike | None = None,
     frequencies: ArrayLike | None = None,
     generator: Seed = None,
@@ -48,42 +44,32 @@ def cosine_weights(
     Args:
         p, width: modulus, at least 2, and number of hidden neurons, at least 1.
         f1, f2: functions of the operands; None is the identity.
-        inverse: the roots s with F(s) = q of every answer q, an integer or any number of them: one is eq. 19, several
-            are added up, none leaves the row zero. None is the identity. `modular_roots` makes it from F.
+        inverse: the roots s with F(s) = q of every answer q: one is eq. 19, several are added up, none leaves the row
+            zero. None is the identity. `modular_roots` makes it from F.
         phases: (3, width) phases in radians; None draws them with `draw_phases`, obeying eq. 12.
         frequencies: (width,) integer frequency of each neuron; None is the paper's k = 1 .. width, which wraps mod p.
 
     Returns:
         ``W_in`` (width, 2p) and ``W_out`` (p, width).
-
-    Raises:
-        ValueError: a size out of range, an array of another shape, a function without p integer values.
     """
-    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
     phases = draw_phases(width, generator=generator) if phases is None else np.asarray(phases, float)
-    if phases.shape != (3, width):
-        raise ValueError(f"phases must have shape (3, width) = (3, {width}), got {phases.shape}")
     phi1, phi2, phi3 = phases[:, :, None]  # (width, 1) each
-
     k = np.arange(1, width + 1) if frequencies is None else np.asarray(frequencies)
-    if k.shape != (width,) or k.dtype.kind not in "iu":
-        raise ValueError(f"frequencies must be {width} integers, one a neuron, got {k.dtype} of shape {k.shape}")
 
     def wave(values: NDArray[np.int64], phase: Array) -> Array:
         # k * values is reduced before it is turned into an angle, so that wide networks lose no digits
         return np.cos(2 * np.pi / p * (k[:, None] * values % p) + phase)
 
-    W_in = np.concatenate([wave(_table("f1", f1, p), phi1), wave(_table("f2", f2, p), phi2)], axis=1)
+    W_in = np.concatenate([wave(_table(f1, p), phi1), wave(_table(f2, p), phi2)], axis=1)
     W_out = wave(np.arange(p), phi3).T  # cos(-2 pi k q / p - phi3), and the cosine is even
     if inverse is not None:
-        roots = (one if isinstance(one, Iterable) else (one,) for one in _values("inverse", inverse, p))
-        W_out = np.stack([W_out[_residues("inverse", several, p)].sum(0) for several in roots])
+        W_out = np.stack([W_out[list(roots)].sum(0) for roots in inverse])
     return W_in, W_out
 
 
 def modular_roots(F: Function, p: int) -> list[tuple[int, ...]]:
     """For each q of Z_p the s with F(s) = q mod p, in increasing order: the ``inverse`` of `cosine_weights`."""
-    values = _table("F", F, p)
+    values = _table(F, p)
     return [tuple(np.flatnonzero(values == q).tolist()) for q in range(p)]
 
 
@@ -91,8 +77,7 @@ def answers(
     p: int, *, f1: Function | None = None, f2: Function | None = None, F: Function | None = None
 ) -> NDArray[np.int64]:
     """The table of the task, eqs. 17 and 19: (p, p) with entry (n, m) being F(f1(n) + f2(m)) mod p."""
-    total = (_table("f1", f1, p)[:, None] + _table("f2", f2, p)) % p
-    return total if F is None else _table("F", F, p)[total]
+    return _table(F, p)[(_table(f1, p)[:, None] + _table(f2, p)) % p]
 
 
 def discrete_logarithms(p: int) -> NDArray[np.int64]:
@@ -101,7 +86,7 @@ def discrete_logarithms(p: int) -> NDArray[np.int64]:
     Raises:
         ValueError: p is no prime.
     """
-    for g in range(1, checks.integer("p", p, 2)):
+    for g in range(1, p):
         powers = [pow(g, e, p) for e in range(p - 1)]
         if sorted(powers) == list(range(1, p)):
             return np.append(-1, np.argsort(powers))
@@ -125,24 +110,9 @@ def product_weights(p: int, width: int, *, detect_zero: bool = False, generator:
     return W_in, W_out
 
 
-def _table(name: str, f: Function | None, p: int) -> NDArray[np.int64]:
-    p = checks.integer("p", p, 2)
-    return np.arange(p) if f is None else _residues(name, _values(name, f, p), p)
-
-
-def _values(name: str, f: Callable[[int], Any] | Sequence[Any], p: int) -> list[Any]:
-    values = [f(n) for n in range(p)] if callable(f) else list(f)
-    if len(values) != p:
-        raise ValueError(f"{name} must be a function of one integer or its {p} values, got {len(values)} values")
-    return values
-
-
-def _residues(name: str, values: Iterable[Any], p: int) -> NDArray[np.int64]:
-    """Integers mod p; Python's own, so that powers do not overflow."""
-    values = list(values)
-    if wrong := [one for one in values if not isinstance(one, Integral)]:
-        raise ValueError(f"{name} must give integers, got {wrong[0]!r}")
-    return np.array([int(one) % p for one in values], np.int64)
+def _table(f: Function | None, p: int) -> NDArray[np.int64]:
+    """(p,) a function's values mod p, in Python's own integers, so that powers do not overflow; None: the identity."""
+    return np.arange(p) if f is None else np.array([f(n) % p for n in range(p)])
 
 
 def three_wave_weights(p: int, width: int, *, generator: Seed = None) -> tuple[NDArray, NDArray]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from grokbook import checks
 from grokbook.tasks import group_table
@@ -42,28 +41,26 @@ OF_GROUPS: dict[str, Callable[[Integers, Integers, Integers, Integers], Integers
 DIVISIONS = ("x/y", "x/y if y odd, else x-y")  # these need a prime modulus
 
 
-def operation(name: str, p: int = 97, *, group: str | ArrayLike = "S5") -> tuple[Integers, Integers]:
+def operation(name: str, p: int = 97, *, group: str = "S5") -> tuple[Integers, Integers]:
     """The whole table of an operation, rows in the order of x, then of y.
 
     Division has no row with y = 0. In the rule with two cases, y is even or odd as a number from 0 to p - 1. Of two
     permutations x.y the left one acts first, as in the authors' code; x(y(i)) is the transpose.
 
     Args:
-        name: a key of `MODULAR` or `OF_GROUPS`; spaces do not matter.
+        name: a key of `MODULAR` or `OF_GROUPS`.
         p: modulus of a modular operation; the others do not look at it.
-        group: for x.y and the like, a name that `grokbook.tasks.group_table` knows, whose elements are numbered as it
-            numbers them, or a table (n, n) of its products x(y(i)).
+        group: for x.y and the like, a name that `grokbook.tasks.group_table` knows; it numbers the elements.
 
     Returns:
         inputs (rows, 2) and labels (rows,), both int64.
 
     Raises:
-        ValueError: an unknown operation, a modulus below 2 or not prime where there is a division, no group.
+        ValueError: an unknown operation, a modulus below 2 or not prime where there is a division.
     """
-    name = known(name)
+    checks.one_of("operation", name, (*MODULAR, *OF_GROUPS))
     if name in OF_GROUPS:
-        product = group_table(group) if isinstance(group, str) else np.asarray(group)
-        product, inverse = product.T, inverses(product)
+        product, inverse = group_table(group).T, inverses(group_table(group))
         x, y = np.divmod(np.arange(len(product) ** 2), len(product))
         return np.stack([x, y], -1), OF_GROUPS[name](x, y, product, inverse)
     p = checks.integer("p", p, 2)
@@ -74,16 +71,6 @@ def operation(name: str, p: int = 97, *, group: str | ArrayLike = "S5") -> tuple
     return np.stack([x, y], -1)[rows], (MODULAR[name](x, y, p) % p)[rows]
 
 
-def known(name: str) -> str:
-    """The operation's name as this module writes it; ValueError with the nearest where there is none."""
-    names = [*MODULAR, *OF_GROUPS]
-    found = {one.replace(" ", ""): one for one in names}.get(str(name).replace(" ", ""))
-    if found is None:
-        nearest = difflib.get_close_matches(str(name), names, 1, 0)[0]
-        raise ValueError(f"operation {name!r} is unknown; did you mean {nearest!r}? Known: {'; '.join(names)}")
-    return found
-
-
 def train_size(name: str, rows: int, fraction: float) -> int:
     """How many of a table's rows a share of it is; ValueError where none would be left to train on or to test."""
     if not 0 < fraction < 1 or not 0 < round(fraction * rows) < rows:
@@ -92,9 +79,7 @@ def train_size(name: str, rows: int, fraction: float) -> int:
     return round(fraction * rows)
 
 
-def partners(
-    name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirror", of: str | ArrayLike = "S5"
-) -> Integers:
+def partners(name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirror", of: str = "S5") -> Integers:
     """For every row the others that a plain symmetry of the operation gives the same answer: (rows, k), -1 for none.
 
     Args:
@@ -104,7 +89,6 @@ def partners(
             identity for x^2+y^2, 12 for x^2+xy+y^2. For products of a group it is the mirror.
     """
     checks.one_of("group", group, ("mirror", "all"))
-    name = known(name)
     inputs, labels = operation(name, p, group=of)
     side = int(inputs.max()) + 1
     where = np.full((side, side), -1)
@@ -142,7 +126,7 @@ def partner_share(
         ValueError: as `operation`, or a share that leaves nothing to train on or to test.
     """
     table = partners(name, p, group=group)
-    rows, trained = len(table), train_size(known(name), len(table), fraction)
+    rows, trained = len(table), train_size(name, len(table), fraction)
     counts = np.bincount((table >= 0).sum(1))
     # none of k partners among the trained ones of the other rows - 1, drawn without replacement
     missed = [np.prod([max(0, rows - 1 - trained - i) / (rows - 1 - i) for i in range(k)]) for k in range(len(counts))]
@@ -151,8 +135,5 @@ def partner_share(
 
 def inverses(product: Integers) -> Integers:
     """The inverse of each element, (n,), from a group's table (n, n)."""
-    n = len(product)
-    neutral = np.flatnonzero((product == np.arange(n)).all(1)) if product.shape == (n, n) else np.array([], int)
-    if not len(neutral) or not (product == neutral[0]).any(1).all():
-        raise ValueError(f"group: a table of products (n, n) is needed, got one of shape {product.shape}")
-    return (product == neutral[0]).argmax(1)
+    neutral = (product == np.arange(len(product))).all(1).argmax()
+    return (product == neutral).argmax(1)
