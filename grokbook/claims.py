@@ -144,6 +144,12 @@ class Verdict:
         return self.told or "; ".join(f"{part.quantity}: {value}" for part, value in found)
 
 
+def lesser(today: Verdict, before: Verdict) -> Verdict:
+    """The one that counts: a change of a criterion after its record may lower a verdict and never raise it."""
+    order = ("reproduced", "partly", "undecided", "not reproduced", "not tested")
+    return max(before, today, key=lambda one: order.index(one.outcome))
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement that records can decide."""
@@ -155,7 +161,7 @@ class Claim:
     paper: str = ""  #: what the paper reports, with its place if that is not ``figure``; empty if it gives no number
     forecast: str = ""  #: what we expected before training, and from what
     whose: str = "paper"  #: or ``"ours"``, for a question that we put to it
-    #: The parts as registered, by which it counts, where they were changed after the record with no error in them.
+    #: The parts as registered, where they were changed after the record with no error in them; see ``lesser``.
     earlier: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
@@ -169,13 +175,13 @@ class Claim:
         """Names of all records and studies that its parts read."""
         return tuple(dict.fromkeys(name for part in (*self.parts, *self.earlier) for name in part.needs))
 
-    def judge(self, records: Records, *, counted: bool = False) -> Verdict:
-        """The verdict by today's parts, or the one that is counted: by the earlier ones, where there are any.
+    def judge(self, records: Records, *, before: bool = False) -> Verdict:
+        """The verdict by today's parts, or by the earlier ones, where there are any.
 
         A part that fails on a training smaller than the paper's, or too short to tell, decides nothing; "not tested"
         where a record is missing.
         """
-        parts = (counted and self.earlier) or self.parts
+        parts = (before and self.earlier) or self.parts
         if any(name not in records for part in parts for name in part.needs):
             return Verdict("not tested")
         findings = tuple(part.find(records) for part in parts)

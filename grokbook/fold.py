@@ -15,7 +15,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from grokbook import plotting, recipes, register, session, words
-from grokbook.claims import Claim, Part, Verdict
+from grokbook.claims import Claim, Part, Verdict, lesser
 from grokbook.sizes import networks
 
 if TYPE_CHECKING:
@@ -57,18 +57,18 @@ class Html:
         return self.text
 
 
-def claim_row(page: Page, claim: Claim, today: Verdict, counted: Verdict) -> str:
+def claim_row(page: Page, claim: Claim, today: Verdict, before: Verdict) -> str:
     """One claim: figure, statement, "Paper: ... Here: ... [badge]"; the parts and their history folded."""
-    entry = register.load(page.chapter.name).get(claim.id, {})
+    entry, counted = register.load(page.chapter.name).get(claim.id, {}), lesser(today, before)
     changed = register.changed(entry)
     whose = "" if claim.whose == "paper" else "Our question. "
     paper, here = claim.paper and f"Paper: {claim.paper}", counted.line and f"Here: {counted.line}"
     said = words.html(" · ".join(filter(None, [paper, here, counted.note])))
     inside = _parts(claim.parts, today)
-    if claim.earlier or counted.outcome != today.outcome:
-        how = word(counted.outcome, claim.whose) + (counted.told and f" ({counted.told})")
-        inside += f"<p>Before the changes that no error forced, which counts: {words.html(how)}.</p>"
-        inside += _parts(claim.earlier, counted) if claim.earlier else ""
+    if claim.earlier or before.outcome != today.outcome:
+        how = word(before.outcome, claim.whose) + (before.told and f" ({before.told})")
+        inside += f"<p>Before the changes that no error forced: {words.html(how)}. The lesser verdict counts.</p>"
+        inside += _parts(claim.earlier, before) if claim.earlier else ""
     if claim.forecast:
         inside += f"<p>Forecast before training: {words.html(claim.forecast)}.</p>"
     inside += "".join(f"<p>{words.html(line)}</p>" for line in register.story(entry))

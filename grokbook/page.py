@@ -28,7 +28,7 @@ from IPython.display import HTML, Image, display
 
 from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
-from grokbook.claims import OUTCOMES, SIZES, Claim, Verdict, smallest
+from grokbook.claims import OUTCOMES, SIZES, Claim, Verdict, lesser, smallest
 from grokbook.measures.common import unmeasured
 from grokbook.settings import Settings
 from grokbook.sizes import fewer_seeds, networks, size_of
@@ -58,7 +58,7 @@ class Page(Mapping[str, xr.Dataset]):
         plain, quick = dataclasses.replace(chosen, budget=0.0, device="auto"), {**chapter.quick, "budget": 0.0}
         self.at_home = plain == chapter.settings(budget=0.0)
         self.of_a_reader = not self.at_home and plain != chapter.settings(**quick)  # at settings that we have not tried
-        self.verdicts: dict[str, tuple[Verdict, Verdict]] = {}  # by today's parts, and as counted
+        self.verdicts: dict[str, tuple[Verdict, Verdict]] = {}  # by today's parts, and by those before
         self._found: dict[str, xr.Dataset | NotTrained] = {}
         self._asked: list[str] = []  # names since the last figure
         self._shown: dict[str, dict[str, Any]] = {}  # figure id -> what the gallery says of it
@@ -213,28 +213,29 @@ class Page(Mapping[str, xr.Dataset]):
         return "".join(fold.claim_row(self, self.chapter.claims[id], *self.judge(id)) for id in ids)
 
     def judge(self, id: str) -> tuple[Verdict, Verdict]:
-        """The verdict by today's parts and the one that is counted."""
+        """The verdict by today's parts, and by those before changes that no error forced; the lesser counts."""
         if id not in self.verdicts:
             asked = list(self._asked)
             claim = self.chapter.claims[id]
-            today, counted = self._judged(claim), self._judged(claim, counted=True)
+            today, before = self._judged(claim), self._judged(claim, before=True)
             if self.at_home and not claim.earlier:
                 entry = register.load(self.chapter.name).get(id, {})
-                outcome = register.counted(entry, counted.outcome, counted.size)
+                outcome = register.before(entry, before.outcome, before.size)
                 told = entry.get("counted_how", "") if outcome != today.outcome else ""
-                counted = dataclasses.replace(counted, outcome=outcome, told=told)
+                before = dataclasses.replace(before, outcome=outcome, told=told)
             missing: Any = [self._found[one] for one in claim.needs if one not in self]
             untested = Verdict("not tested", note="; ".join(dict.fromkeys(one.command for one in missing)))
-            today, counted = (untested if missing and one.outcome == "not tested" else one for one in (today, counted))
-            self.verdicts[id] = today, counted
+            today, before = (untested if missing and one.outcome == "not tested" else one for one in (today, before))
+            self.verdicts[id] = today, before
             self._asked = asked
+            counted = lesser(today, before)
             badge = fold.badge(counted.outcome, counted.size, whose=claim.whose, today=today.outcome)
             glue(f"badge-{id}", fold.Html(badge, text=fold.word(counted.outcome, claim.whose)))
         return self.verdicts[id]
 
-    def _judged(self, claim: Claim, *, counted: bool = False) -> Verdict:
+    def _judged(self, claim: Claim, *, before: bool = False) -> Verdict:
         try:
-            return claim.judge(self, counted=counted)
+            return claim.judge(self, before=before)
         except IMPOSSIBLE as error:
             if not self.of_a_reader:
                 raise
@@ -252,12 +253,11 @@ class Page(Mapping[str, xr.Dataset]):
         for id in self.chapter.claims:
             self.judge(id)
         for whose in ("paper", "ours"):
-            both = [self.verdicts[id] for id, claim in self.chapter.claims.items() if claim.whose == whose]
-            found = [counted.outcome for _, counted in both]
+            counted = [lesser(*self.verdicts[id]) for id, claim in self.chapter.claims.items() if claim.whose == whose]
+            found = [one.outcome for one in counted]
             self.facts(**{f"{whose} {outcome}".replace(" ", "_"): found.count(outcome) for outcome in OUTCOMES})
-            full = sum((one.outcome, one.size) == ("reproduced", "full") for _, one in both)
-            today = sum(one.outcome == "reproduced" for one, _ in both)
-            self.facts(**{f"{whose}_claims": len(found), f"{whose}_reproduced_full": full, f"{whose}_today": today})
+            full = sum((one.outcome, one.size) == ("reproduced", "full") for one in counted)
+            self.facts(**{f"{whose}_claims": len(found), f"{whose}_reproduced_full": full})
         entries = register.load(self.chapter.name)
         altered = sum(register.changed(entries.get(id, {})) for id in self.chapter.claims)
         self.facts(criteria_changed=altered, criteria_all=len(self.chapter.claims))
@@ -283,12 +283,12 @@ class Page(Mapping[str, xr.Dataset]):
                     "figure": claim.figure,
                     "statement": claim.statement,
                     "whose": claim.whose,
-                    "outcome": self.verdicts[id][1].outcome,
+                    "outcome": lesser(*self.verdicts[id]).outcome,
                     "today": self.verdicts[id][0].outcome,
-                    "size": self.verdicts[id][1].size,
+                    "size": lesser(*self.verdicts[id]).size,
                     "changed": register.changed(entries.get(id, {})),
                     "paper": claim.paper,
-                    "ours": self.verdicts[id][1].line,
+                    "ours": lesser(*self.verdicts[id]).line,
                     "records": self.chapter.needed_by(*claim.needs),
                 }
                 for id, claim in self.chapter.claims.items()

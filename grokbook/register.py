@@ -1,4 +1,4 @@
-"""The register: which criteria a claim has had, when each was written down, and which of them is counted.
+"""The register: which criteria a claim has had, when each was written down, and what the one before a change gives.
 
 ``results/<chapter>/criteria.json`` holds an entry a claim: ``whose`` it is (``"paper"`` or ``"ours"``) and its
 ``versions``, the first one first. A version has its ``date`` and ``commit``, the ``criterion`` or its ``parts``, the
@@ -7,7 +7,8 @@ second on, ``why`` it was written and whether an error in the one before it ``fo
 criterion alone: that it decides nothing on a smaller record is left to who counts them.
 ``added_later`` marks a first version that was written after its record, ``together`` one that came into the history in
 one commit with it. Where the last change was made after a record and not forced, ``counted`` is what the criterion
-before all such changes gives on today's record, and ``counted_how`` the number that decides. ``restated`` marks a
+before all such changes gives on today's record, and ``counted_how`` the number that decides; of that and today's the
+lesser verdict counts (``claims.lesser``). ``restated`` marks a
 version that says the same in other words. Claims that are gone say when and why in ``withdrawn``.
 """
 
@@ -58,8 +59,8 @@ def added_later(entry: Entry) -> bool:
     return any(one.get("added_later", False) for one in entry.get("versions", ())[:1])
 
 
-def counted(entry: Entry, outcome: str, size: str = "full") -> str:
-    """The verdict to count: that of the criterion before unforced changes, where there are any.
+def before(entry: Entry, outcome: str, size: str = "full") -> str:
+    """The verdict of the criterion before unforced changes, where there are any.
 
     Else ``outcome``, today's on records of this size. What fails on smaller records, if in part, is undecided.
     """

@@ -11,12 +11,12 @@ VERSION = {"date": "2026-11-01", "criterion": "≥ 2", "record": "none", "verdic
 LATE = VERSION | {"criterion": "≥ 1", "record": "full", "verdict": "reproduced", "why": "…", "forced": False}
 
 
-def test_the_verdict_before_an_unforced_change_is_counted():
+def test_the_verdict_before_an_unforced_change_is_known():
     entry = {"whose": "paper", "versions": [VERSION, LATE], "counted": "not reproduced", "counted_how": "1.5"}
     assert register.changed(entry)
-    assert register.counted(entry, "reproduced") == "not reproduced"
-    assert register.counted(entry, "reproduced", "fewer seeds") == "not reproduced"
-    assert register.counted(entry, "reproduced", "smaller") == "undecided"
+    assert register.before(entry, "reproduced") == "not reproduced"
+    assert register.before(entry, "reproduced", "fewer seeds") == "not reproduced"
+    assert register.before(entry, "reproduced", "smaller") == "undecided"
 
 
 def test_a_change_before_the_record_or_one_that_an_error_forced_leaves_todays_verdict():
@@ -24,7 +24,7 @@ def test_a_change_before_the_record_or_one_that_an_error_forced_leaves_todays_ve
     forced = {"whose": "paper", "versions": [VERSION, LATE | {"forced": True}]}
     assert not register.changed(before)
     assert register.changed(forced)
-    assert register.counted(before, "reproduced") == register.counted(forced, "reproduced") == "reproduced"
+    assert register.before(before, "reproduced") == register.before(forced, "reproduced") == "reproduced"
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,7 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
             held = [one for one in own if one["outcome"] == outcome]
             counted[f"{whose}_{outcome}".replace(" ", "_")] = len(held)
             counted[f"{whose}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
-        counted[f"{whose}_today"] = sum(one["today"] == "reproduced" for one in own)
         counted[f"{whose}_up"] = sum(one["today"] == "reproduced" != one["outcome"] for one in own)
-        counted[f"{whose}_down"] = sum(one["today"] != "reproduced" == one["outcome"] for one in own)
         for word, size in (("fewer", "fewer seeds"), ("smaller", "smaller")):
             counted[f"{whose}_{word}"] = sum(one["whose"] == whose and one["size"] == size for one in decided)
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
