@@ -127,5 +127,5 @@ def test_a_ring_that_knows_nothing_of_the_start_does_not_meet_fig_21_and_one_tha
     for pair in zip(*rings, strict=True):
         record = xr.Dataset({"W_E": (("run", "snapshot", "symbol", "feature"), np.array(pair))})
         study = transformers.section.studies["rings"](record)
-        outcomes.append([claim.judge({"rings": study}, counted=before).outcome for before in (False, True)])
+        outcomes.append([claim.judge({"rings": study}, before=before).outcome for before in (False, True)])
     assert outcomes == [["partly", "reproduced"], ["reproduced", "reproduced"]]
