@@ -276,6 +276,7 @@ class Page(Mapping[str, xr.Dataset]):
 
     def _keep(self, held: Mapping[str, xr.Dataset]) -> None:
         entries = register.load(self.chapter.name)
+        counted = {id: lesser(*both) for id, both in self.verdicts.items()}
         content = {
             "claims": [
                 {
@@ -283,12 +284,12 @@ class Page(Mapping[str, xr.Dataset]):
                     "figure": claim.figure,
                     "statement": claim.statement,
                     "whose": claim.whose,
-                    "outcome": lesser(*self.verdicts[id]).outcome,
+                    "outcome": counted[id].outcome,
                     "today": self.verdicts[id][0].outcome,
-                    "size": lesser(*self.verdicts[id]).size,
+                    "size": counted[id].size,
                     "changed": register.changed(entries.get(id, {})),
                     "paper": claim.paper,
-                    "ours": lesser(*self.verdicts[id]).line,
+                    "ours": counted[id].line,
                     "records": self.chapter.needed_by(*claim.needs),
                 }
                 for id, claim in self.chapter.claims.items()
