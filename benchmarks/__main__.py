@@ -38,6 +38,7 @@ from benchmarks.workloads import (
     plain_step,
     some_steps,
 )
+from grokbook import plotting
 from grokbook.chapters.liu.maps import phase_of
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
@@ -211,7 +212,7 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("")
         ax.legend(frameon=False, fontsize="small")
-    figure.savefig(path, dpi=130, metadata={"Software": None})
+    path.write_bytes(plotting.palette(plotting.drawn(figure, dpi=130)))
 
 
 def mark(value: float, floor: float, aim: float) -> str:
