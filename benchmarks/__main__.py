@@ -38,7 +38,6 @@ from benchmarks.workloads import (
     plain_step,
     some_steps,
 )
-from grokbook import plotting
 from grokbook.chapters.liu.maps import phase_of
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
@@ -199,6 +198,8 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
 
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
+
+    from grokbook import plotting  # not above: a bare GPU machine has no matplotlib
 
     figure, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")
     for ax, one in zip(axes.flat, found, strict=True):
