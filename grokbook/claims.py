@@ -88,6 +88,7 @@ class Part:
     on: tuple[str, ...] = ()  #: names of the records and studies that it gets; empty if its arguments are called so
     #: When a training is too short for a failure to decide: in words, and as a function of what ``measure`` gets.
     open: tuple[str, Callable[..., Any]] | None = None
+    premise: bool = False  #: whether a control meets it as well, so that alone it shows nothing of the claim
 
     def say(self, value: float) -> str:
         """A value in the part's unit."""
@@ -96,8 +97,8 @@ class Part:
     @property
     def criterion(self) -> str:
         """The part in words, as the register holds it."""
-        every = ", in every run" if self.every else ""
-        return f"{self.quantity}: {self.bound.say(self.show)}{every}" + (
+        every, premise = ", in every run" if self.every else "", " (a premise)" if self.premise else ""
+        return f"{self.quantity}: {self.bound.say(self.show)}{every}{premise}" + (
             f"; a failure is open where {self.open[0]}" if self.open else ""
         )
 
@@ -157,7 +158,7 @@ class Claim:
     id: str  #: short name, unique in its chapter
     figure: str  #: the paper's figure or section, as a reader would say it ("Fig. 1a")
     statement: str  #: what is claimed, in our words
-    parts: tuple[Part, ...]  #: all must hold for "reproduced", some for "partly"
+    parts: tuple[Part, ...]  #: all must hold for "reproduced", one that is no premise for "partly"
     paper: str = ""  #: what the paper reports, with its place if that is not ``figure``; empty if it gives no number
     forecast: str = ""  #: what we expected before training, and from what
     whose: str = "paper"  #: or ``"ours"``, for a question that we put to it
@@ -190,5 +191,5 @@ class Claim:
         elif not any(one.decides for one in failed):
             outcome = "undecided"
         else:
-            outcome = "partly" if len(failed) < len(findings) else "not reproduced"
+            outcome = "partly" if any(one.holds and not one.part.premise for one in findings) else "not reproduced"
         return Verdict(outcome, findings, size=smallest(one.size for one in findings))

@@ -216,6 +216,7 @@ section.claim(
         at_least(0.1),
     ),
     on="data_fraction",
+    paper="“appears to be more data-efficient”, other ways to tune not ruled out",
     forecast="0.4 and 0.2 at p = 53",
 )
 
@@ -268,7 +269,7 @@ section.claim(
 section.claim(
     "optim-sooner",
     "Sec. 2",
-    "Regularisation and adaptive optimizers make grokking happen after fewer epochs.",
+    "Regularisation and adaptive optimizers generally make grokking happen after fewer epochs.",
     Part("t_test of AdamW with decay / without", with_decay, at_most(0.8), on=("phase_controls",)),
     Part("t_test of GD + dropout / GD", partial(sooner, label="GD + dropout"), at_most(0.8), on=("regularisers",)),
     Part("t_test of AdamW without decay / GD + momentum, both at 2/N", adaptive, at_most(0.8), on=("phase_controls",)),

@@ -148,7 +148,7 @@ def rise(record: xr.Dataset) -> NDArray[np.float64]:
 section.claim(
     "fig1a",
     "Fig. 1a",
-    "Train loss decays monotonically; test loss is largest right before test accuracy takes off.",
+    "Train loss generally decays monotonically; test loss is largest right before test accuracy takes off.",
     Part("share of intervals in which train loss falls", falling_share, at_least(0.95), percent),
     Part("largest test loss above 1/p by", above_silence, at_least(0.02), percent),
     Part("its step / t_train", lambda r: loss_peak(r)[0] / t_train(r), at_least(0.7)),

@@ -103,7 +103,7 @@ section.claim(
     "fig6-linear",
     "Fig. 6",
     "Growth is linear in the fast regime.",
-    Part("R² of a straight line through the rise", straightness, at_least(0.9)),
+    Part("R² of a straight line through the rise", straightness, at_least(0.9), premise=True),
     Part("slope of its later half / of the earlier", bend, between(1 / 1.5, 1.5)),
     on="adamw_curves",
     forecast="a line through 20 to 80 % of the rise",

@@ -78,12 +78,12 @@ UNEVEN = {"pairs": "spread of all distances", "nearest": "spread of nearest dist
 section.claim(
     "base",
     "Sec. 6.1",
-    "With a random 30 % of the pairs half of the rest is right around step 5,000, and all at the end.",
+    "With a random 30 % of the pairs the rest is understood around step 5,000, and all at the end.",
     Part("t_0.5", lambda record: reached(record, 0.5), between(2500, 9000)),
     Part("test accuracy at the end", lambda record: last(record, "test_accuracy"), at_least(0.99), percent),
     Part("t_fit", t_fit, at_most(500)),
     on="base",
-    paper="“begins to rise steadily” around step 5,000, 100 % at the end",
+    paper="“begins to rise steadily around epoch 5000”, read as half; 100 % at the end",
     forecast="t_0.5 of 4,400 and 5,900 (two earlier runs)",
 )  # fmt: skip
 section.claim("uniform", "Abstract", "Under weight decay the tokens come to lie more evenly than at the start.",

@@ -103,7 +103,7 @@ section.claim(
 )  # fmt: skip
 section.claim(
     "fig4-constant", "Fig. 4",
-    "From α = 0.5 to 0.7 A (1 − α), the number of right answers, stays the same: more data does not help.",
+    "From α = 0.5 to 0.7 A (1 − α), the number of right answers, stays the same.",
     Part("largest / smallest A (1 − α)", lambda fractions: left(fractions), at_most(1.25)),
     paper="about constant", forecast="1.19, if mirrors are all",
 )  # fmt: skip

@@ -219,7 +219,7 @@ section.claim(
     Part("its symbols in order (1: yes)",
         lambda record: abs(np.sign(np.diff(networks_path(record)[-1])).mean()), at_least(1)),
     on="trajectory",
-    paper="3 nₕ at about step 1,665",
+    paper="3 nₕ, which is step 1,665 for the released network",
     forecast="n_h 362; index 0.95 at step 801",
 )  # fmt: skip
 
@@ -262,11 +262,11 @@ section.claim(
         lambda arrivals: critical_share(arrivals), near(0.4, 0.05)),
     Part("that less the theory's share",
         lambda arrivals, ideal: critical_share(arrivals) - half(ideal), near(0, 0.05)),
-    paper="0.4, the median of three seeds",
+    paper="0.4, the median of seeds, three in the figure",
 )  # fmt: skip
 
 
-section.claim("fig5b", "Fig. 5b", "The theory's 1/(λ₃η) follows the steps of the networks that arrive.",
+section.claim("fig5b", "Fig. 5b", "The theory's 1/(λ₃η) agrees in kind with the steps of the networks that arrive.",
     Part("rank correlation of predicted and measured steps, η = 1e-3", partial(rank_correlation, label=USUAL),
         at_least(0.45)),
     Part("theory over network at each size from 36 samples on, η = 1e-3 in both", partial(over_network, label=USUAL),
@@ -282,18 +282,21 @@ def factors(found: xr.Dataset, label: str) -> Array:
     return (own.steps.fillna(np.inf) / own.predicted).values
 
 
-def _off(found: xr.Dataset, rate: str) -> float:
-    """By which factor the theory is off in the median, either way, under Adam."""
-    return float(np.exp(median(np.abs(np.log(factors(found, ADAM[rate]))))))
+def _off(found: xr.Dataset) -> float:
+    """By which factor the theory is off in the median, either way, under Adam with a slower decoder, over that with the
+    usual one; over the starts that arrive with both."""
+    logs = np.log([factors(found, ADAM[rate]) for rate in ("1e-5", "1e-4")])
+    slow, usual = median(np.abs(logs[:, np.isfinite(logs).all(0)]), axis=1)
+    return float(np.exp(slow - usual))
 
 
-section.claim("infinitesimal", "Sec. 3.2",
+section.claim("infinitesimal", "beside Sec. 3.2",
     "The theory's times differ from the networks' because it lets the decoder take infinitesimal steps.",
-    Part("factor by which the theory is off, decoder ten times slower / usual",
-        lambda paces: _off(paces, "1e-5") / _off(paces, "1e-4"), below(1), times),
+    Part("factor by which the theory is off, decoder ten times slower / usual, where both arrive",
+        lambda paces: _off(paces), below(1), times),
     Part("times grow as this power of the prediction, slower decoder",
         lambda paces: slope(paces, ADAM["1e-5"]), between(0.75, 1.25)),
-    paper="“might be due to”")  # fmt: skip
+    whose="ours")  # fmt: skip
 
 
 def _middle_range(found: xr.Dataset, label: str) -> float:

@@ -302,6 +302,6 @@ section.claim(
     Part("(d) its ring share", lambda record: best_ring(record)[1][best_ring(record)[0]], at_least(0.9)),
     Part("(d) smallest ring share", lambda record: best_ring(record)[1].min(), below(0.6)),
     on="planes",
-    paper="four networks chosen by hand",
+    paper="four networks; how they were chosen is not said",
     forecast="best of 8 in (b) and (d); one in four in (d)",
 )

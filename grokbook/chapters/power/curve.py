@@ -129,7 +129,7 @@ section.claim(
 section.claim(
     "fig1l-grokking",
     "Fig. 1, left",
-    "Without any weight decay it generalises in the end, a hundred times later than it learnt its training set.",
+    "Without any weight decay it generalises in the end, hundreds of times later than it learnt its training set.",
     Part("t_test", t_test, REACHED),
     Part("t_test (else the last step) / t_train", lag, at_least(100), times),
     on="without_decay",

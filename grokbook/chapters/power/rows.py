@@ -207,7 +207,7 @@ section.claim(
     Part("spread of its radii, sd / mean", lambda d: with_decay(d, "radii"), at_most(0.25)),
     KNOWN,
     on="circles",
-    paper="neighbours differ by 8 in the network shown, of frequency 12",
+    paper="neighbours differ by 8 in the network shown (frequency 12, computed)",
     earlier=(
         STRONG,
         Part("neighbours on it that differ by one number", lambda d: with_decay(d, "in_order"), at_least(0.9), percent),
@@ -232,8 +232,8 @@ section.claim(
 section.claim(
     "fig3-cosets",
     "Fig. 3, left",
-    "In some networks the output rows of S5 cluster by cosets of ⟨(0 3)(1 4), (1 2)(3 4)⟩ or a conjugate, beyond what "
-    "parity explains.",
+    "In the network of the picture and in some others the output rows of S5 cluster by cosets of ⟨(0 3)(1 4), "
+    "(1 2)(3 4)⟩ or a conjugate, beyond what parity explains.",
     Part(
         "standard deviations below partitions that keep parity, in the network of the picture",
         lambda cosets: understood(cosets, "deviations"),

@@ -220,7 +220,7 @@ section.claim(
 section.claim(
     "fig7-plateau",
     "Fig. 7",
-    "Test accuracy then stays where it is, far from chance and far from one.",
+    "Test accuracy then stays near 0.3 to 0.4, far from chance and far from one.",
     Part("test accuracy on the plateau", reading.plateau, between(0.25, 0.45), every=True),
     Part("its range there, 10th to 90th percentile", reading.spread, at_most(0.2), every=True),
     on="fig7",
@@ -237,7 +237,7 @@ section.claim(
     Part("share of that time from 0.5 to 0.9", reading.jump, at_most(0.25), percent, every=True),
     Part("test accuracy at the end", reading.final, at_least(0.98), percent, every=True),
     on="fig7",
-    paper="near epoch 2,900, 29 times the time to fit",
+    paper="after about 2,800 epochs on the plateau; 29 times the time to fit, read off",
     forecast="open: not seen within 700 epochs",
 )
 
