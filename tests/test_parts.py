@@ -33,6 +33,16 @@ def test_all_some_or_no_part_decides(bounds, outcome):
     assert claim(*bounds).judge({"curves": record([0.95, 0.99])}).outcome == outcome
 
 
+def test_a_premise_alone_shows_nothing_of_a_claim():
+    parts = claim(at_least(0.9), at_most(0.5)).parts
+    premise = dataclasses.replace(parts[0], premise=True)
+    assert premise.criterion == "accuracy: at least 90 % (a premise)"
+    for first, outcome in ((parts[0], "partly"), (premise, "not reproduced")):
+        assert (
+            Claim("a", "Fig. 1", "It learns.", (first, parts[1])).judge({"curves": record([0.95])}).outcome == outcome
+        )
+
+
 def test_the_median_decides_unless_every_run_must():
     some = {"curves": record([0.1, 0.95, 0.99])}
     each = Part("accuracy", lambda curves: curves.accuracy.values, at_least(0.9), every=True)
