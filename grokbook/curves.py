@@ -28,7 +28,7 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
         values: (..., step) a measured quantity, for example an accuracy; nan counts as not reached.
         steps: (step,) the optimizer steps at which it was measured; ``ValueError`` if these are not as many.
     """
-    values, steps = np.asarray(values, float), np.asarray(steps, float)
+    values, steps = np.asarray(values), np.asarray(steps, float)
     if values.shape[-1:] != steps.shape:
         raise ValueError(f"values must have one entry per step, got values {values.shape} and steps {steps.shape}")
     found = np.where(values >= threshold, steps, np.inf).min(-1, initial=np.inf)

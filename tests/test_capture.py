@@ -18,6 +18,13 @@ from grokbook.train.state import State
 from tests import emulated
 from tests.stacks import STACKS, runs_of
 
+
+def test_a_full_memory_is_no_lost_device():
+    assert capture.lost(RuntimeError("CUDA error: an illegal memory access was encountered"))
+    assert not capture.lost(RuntimeError("CUDA error: out of memory"))
+    assert not capture.lost(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"))
+
+
 each_stack = pytest.mark.parametrize("name", STACKS)
 
 

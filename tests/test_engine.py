@@ -587,7 +587,8 @@ class Unseeded(TwoLayerMLP):
     ("change", "model", "words"),
     [
         ({"keep": ("W_1",)}, TwoLayerMLP(11, 8), r"keep = 'W_1': a parameter \(W_in, W_out\)"),
-        ({"keep": ("output[3]", "outputs[3]")}, TwoLayerMLP(11, 8), r"keep = 'outputs\[0\]'"),
+        ({"keep": ("output[3]", "outputs[3]")}, TwoLayerMLP(11, 8), r"keep = 'outputs\[3\]'"),
+        ({"keep": ("activation[8]", "activation[7]")}, TwoLayerMLP(11, 8), r"'activation\[8\]': there are 8, counted"),
         ({"keep": ()}, Unseeded(11, 8), "model: its init must draw from its generator alone"),
     ],
 )

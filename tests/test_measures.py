@@ -23,6 +23,10 @@ def test_first_step_is_the_first_evaluated_step_at_or_above_the_threshold():
     assert curves.first_step([0.1, 0.5, 0.99, 0.2, 1.0], [0, 10, 25, 60, 100], 0.99) == 25
 
 
+def test_first_step_compares_in_the_precision_of_the_record():
+    assert curves.first_step(np.float32([0.5, 0.9]), [0, 10], 0.9) == 10
+
+
 def test_first_step_of_a_curve_that_never_arrives_is_nan():
     assert np.isnan(curves.first_step([0.1, 0.98], [0, 10], 0.99))
     assert np.isnan(curves.first_step([np.nan, np.nan], [0, 10], 0.0))

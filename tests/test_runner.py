@@ -269,6 +269,20 @@ def test_block_size_follows_the_size_of_the_activations(monkeypatch):
     assert runner.block_size(large, "cpu") == 1
 
 
+def test_a_snapshot_may_be_one_that_only_some_runs_reach():
+    first, *others = tiny().runs
+    runs = (dataclasses.replace(first, steps=3), *others)
+    record = runner.train(dataclasses.replace(tiny(), runs=runs, snapshots=(4,), keep=("W_in",)), workers=1)
+    assert np.isnan(record.W_in.values[0]).all() and np.isfinite(record.W_in.values[1:]).all()
+
+
+def test_workers_import_the_module_that_registers_a_measure(monkeypatch):
+    monkeypatch.setattr(monitor, "MEASURES", dict(monitor.MEASURES))
+    monkeypatch.setattr(monitor, "WHERE", dict(monitor.WHERE))
+    monitor.register(of_elsewhere=partial(np.max))
+    assert runner.modules_of(dataclasses.replace(tiny(), measures=("of_elsewhere",))) == (__name__,)
+
+
 def long():
     return tiny("test/long", steps=600, seeds=2, width=16)
 

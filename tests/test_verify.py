@@ -6,6 +6,7 @@ import pytest
 from grokbook import chapters
 from grokbook.__main__ import main
 from grokbook.curves import last_value
+from grokbook.models.mlp import TwoLayerMLP
 from grokbook.train import records, runner
 from grokbook.train.experiment import Watch
 from grokbook.train.verify import _range, _within, verify
@@ -48,6 +49,13 @@ def test_a_sample_trains_whole_stacks_again_as_they_were():
     runner.train(tiny(seeds=6), workers=1, block=2)
     found = verify(tiny(seeds=6), sample=1, workers=1)
     assert [one.run for one in found.comparisons] == [0, 1] and found.passed
+
+
+def test_networks_of_two_sizes_are_compared_without_what_fills_the_record():
+    widths = (dataclasses.replace(run, model=TwoLayerMLP(run.model.p, w)) for run in tiny().runs[:1] for w in (8, 12))
+    mixed = dataclasses.replace(tiny(), runs=tuple(widths), keep=("W_in",), snapshots=(-1,))
+    runner.train(mixed, workers=1)
+    assert verify(mixed, sample=1, workers=1).passed
 
 
 def test_elsewhere_small_differences_pass_and_the_verdict_says_what_was_demanded():

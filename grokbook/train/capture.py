@@ -48,7 +48,10 @@ def graph_of(step: Callable[[], None]) -> Callable[[], None]:
     return graph.replay
 
 
+FULL = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED")  # what CUDA says of a memory that is full
+
+
 def lost(error: BaseException) -> bool:
     """Whether an error leaves this process without its GPU, so that only a fresh one can go on."""
     said = str(error)  # of a refused or broken capture, which does not, the first line names it
-    return "CUDA error" in said and "captur" not in said.splitlines()[0]
+    return "CUDA error" in said and "captur" not in said.splitlines()[0] and not any(one in said for one in FULL)

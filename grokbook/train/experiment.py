@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,7 @@ class Experiment:
             value = getattr(self, name)
             if isinstance(value, str | Run) or not isinstance(value, Iterable):
                 raise ValueError(f"{name}: a tuple is needed, also around one")
-            object.__setattr__(self, name, tuple(value))
+            object.__setattr__(self, name, tuple(dict.fromkeys(value)) if name == "snapshots" else tuple(value))
         for one in self.asked:
             if not isinstance(one, str) or "/" in one:
                 raise ValueError(f"{one!r}: a measure's or parameter's name is needed, without a '/'")
@@ -235,7 +236,9 @@ class Experiment:
 
     def select(self, members: Sequence[int]) -> Experiment:
         """The same experiment with some of its runs."""
-        return replace(self, runs=tuple(self.runs[i] for i in members))
+        some = copy.copy(self)  # unchecked: a snapshot may be one that only other runs reach
+        object.__setattr__(some, "runs", tuple(self.runs[i] for i in members))
+        return some
 
     def shards(self, block: int | None = None) -> Iterator[list[int]]:
         """Positions of runs that train as one stack: equal shapes, at most ``block`` members (None: any number).

@@ -6,6 +6,7 @@ General ones are here; a chapter registers its own in its module ``measures``, w
 from __future__ import annotations
 
 import re
+import sys
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,12 +79,14 @@ def _total_norm(now: Measured) -> Numbers:
 
 # Name in an experiment -> the numbers it logs, each (M,); or those that a summary makes of a record, by variable.
 MEASURES: dict[str, Callable[[Any], dict[str, Any]]] = {}
+WHERE: dict[str, str] = {}  # the modules that register them, which workers import
 VERSIONS: dict[str, int] = {}  # of those that came to mean other numbers than at first
 
 
 def register(version: int = 1, **functions: Callable[[Any], dict[str, Any]]) -> None:
     """Make measures known by their names; a version above 1 is part of the recipes that ask for them."""
     MEASURES.update(functions)
+    WHERE.update(dict.fromkeys(functions, sys._getframe(1).f_globals["__name__"]))
     VERSIONS.update(dict.fromkeys(functions, version) if version > 1 else {})
 
 
@@ -140,7 +143,10 @@ def kept(name: str, now: Measured) -> NDArray[Any]:
     if not (found := re.fullmatch(r"(output|activation|preactivation)\[(\d+)\]", name)):
         allowed = f"a parameter ({', '.join(now.params)}), output[q], activation[i], preactivation[i] or a measure"
         raise ValueError(f"keep = {name!r}: {allowed}")
-    table = getattr(now, found[1] + "s")()[..., int(found[2])]  # (M, rows)
+    every, index = getattr(now, found[1] + "s")(), int(found[2])
+    if index >= every.shape[-1]:
+        raise ValueError(f"keep = {name!r}: there are {every.shape[-1]}, counted from 0")
+    table = every[..., index]  # (M, rows)
     side = round(table.shape[-1] ** 0.5)
     if side**2 != table.shape[-1]:
         raise ValueError(f"keep = {name!r}: its {table.shape[-1]} rows make no square; a measure may be kept")

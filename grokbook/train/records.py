@@ -197,7 +197,8 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        scratch.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing can be written nothing is left either
+            scratch.unlink(missing_ok=True)
 
 
 def patiently(write: Callable[[], None], stop: Callable[[], bool] = lambda: False) -> None:

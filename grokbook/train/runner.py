@@ -30,7 +30,7 @@ import xarray as xr
 from grokbook import session
 from grokbook.checks import integer
 from grokbook.lazy import torch
-from grokbook.train import engine, monitor, progress, records, say
+from grokbook.train import capture, engine, monitor, progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment, Run
 from grokbook.train.progress import cost_of, part_of
@@ -44,7 +44,7 @@ COPIES_OF_WEIGHTS = 6  # the weights, their gradient, two moments, and what is d
 USED_OF_GPU = 0.5  # of its free memory, by an estimate that may be too small
 MISTAKES = ("ValueError", "TypeError", "AttributeError", "LookupError", "IndexError", "KeyError", "ZeroDivisionError",
             "TrainingFailed")  # which come again  # fmt: skip
-TOO_LARGE = ("OutOfMemoryError", "MemoryError")  # what an error says that a smaller stack may not
+TOO_LARGE = ("MemoryError", *capture.FULL)  # what an error says that a smaller stack may not
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
 
@@ -190,10 +190,10 @@ def _weights(model: Model) -> int:
     try:
         with Small():
             return sum(value.numel() for value in model.init(torch.Generator()).values())
-    except RuntimeError as error:
-        if "overflow" not in str(error):
-            raise
-        return 2**62  # more than PyTorch can count
+    except Exception as error:
+        if "overflow" in str(error):
+            return 2**62  # more than PyTorch can count
+        return sum(value.numel() for value in model.init(torch.Generator()).values())
 
 
 def plan(experiment: Experiment, device: str | None, workers: int | None = None) -> tuple[str, int, int]:
@@ -254,7 +254,8 @@ def train(
     # Its own: a stand-in has stacks of the full experiment, and the first to finish would sweep them away.
     folder = (out / ".parts" if out else records.cache_folder()).resolve() / experiment.name / experiment.hash
     path = records.stored_path(experiment, out) if out else records.cached_path(experiment)
-    with alone(records.cache_folder() / "locks" / experiment.hash, f"trains {experiment.name}") as another_did:
+    lock = folder.with_suffix(".lock") if out else records.cache_folder() / "locks" / experiment.hash
+    with alone(lock, f"trains {experiment.name}") as another_did:
         if another_did and _is_there(experiment, path):
             return records.load(path).assign_attrs(taken=len(experiment.runs))
         held, begun = {} if anew else records.held(experiment, out), folder / "left.json"
@@ -276,9 +277,10 @@ def train(
             say(f"{experiment.name}: {len(lost)} of {len(experiment.runs)} runs diverged, from step {lost.min():.0f}")
         records.patiently(lambda: records.save(record, path), STOP.is_set)
         shutil.rmtree(folder, ignore_errors=True)
-    if out:
-        with contextlib.suppress(OSError):  # not empty: another training is under way there
-            os.removedirs(folder.parent)
+        if out:
+            lock.unlink(missing_ok=True)  # who waits for it finds the record
+            with contextlib.suppress(OSError):  # not empty: another training is under way there
+                os.removedirs(folder.parent)
     return records.load(path)
 
 
@@ -334,7 +336,7 @@ def _train(
     with progress.shown(experiment, shards, folder), heeding():
         outcomes = run_shards(executor, shards, folder, device)
     failed = [(place, why) for place, why in zip(places, outcomes, strict=True) if why]
-    if large := [place for place, why in failed if why.startswith(TOO_LARGE) and len(place) > 1]:
+    if large := [place for place, why in failed if len(place) > 1 and any(one in why for one in TOO_LARGE)]:
         halves = [half.tolist() for place in large for half in np.array_split(place, 2)]
         places = [*(place for place in places if place not in large), *halves]
         say(f"{experiment.name} took too much memory; its stacks are halved to {max(map(len, places))}")
@@ -412,7 +414,7 @@ def _of_no_file(experiment: Experiment) -> str:
 
 def modules_of(experiment: Experiment) -> tuple[str, ...]:
     """The modules that its measures come from, which a worker imports."""
-    return tuple({monitor.MEASURES[name].__module__: 0 for name in experiment.asked if name in monitor.MEASURES})
+    return tuple({monitor.WHERE[name]: 0 for name in experiment.asked if name in monitor.WHERE})
 
 
 def train_shard(shard: Experiment, path: str, device: str, modules: Sequence[str] = ()) -> None:
@@ -425,6 +427,7 @@ def train_shard(shard: Experiment, path: str, device: str, modules: Sequence[str
         raise ValueError("this worker has another version of grokbook than whoever asked")
     if _is_there(shard, part):
         return
+    records.commit()  # of the code that trains, not of a later one
     threads = torch.get_num_threads()
     settle(1)
     before = time.monotonic(), -1

@@ -184,7 +184,7 @@ class State:
     def _over_table(self, name: str) -> NDArray[Any]:
         """What a part of the model gives for every row of the table, (M, rows, ...)."""
         model = self.runs[0].model
-        if (function := optional(model, name)) is None:
+        if not callable(function := optional(model, name)):
             raise ValueError(f"{type(model).__name__} has no {name}, which something measured or kept asks for")
         with torch.no_grad():
             blocks = [function(self.params, inputs).cpu() for _, inputs in self.data.blocks(self._at_once())]

@@ -135,7 +135,8 @@ def verify(
     comparisons = []
     for row, i in enumerate(chosen):
         alike = [j for j, condition in enumerate(conditions) if condition == conditions[i]]
-        comparisons.append(compare(again.isel(run=row), stored.isel(run=i), stored.isel(run=alike), i))
+        ours, theirs = (records._unpadded(one.isel(run=[at])).isel(run=0) for one, at in ((again, row), (stored, i)))
+        comparisons.append(compare(ours, theirs, stored.isel(run=alike), i))
     return Verification(comparisons, "; ".join(apart))
 
 
