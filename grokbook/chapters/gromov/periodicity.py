@@ -11,11 +11,25 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
+from grokbook.chapters.gromov.training import ADAMW, seeded
 from grokbook.claims import Part, above, at_least, at_most, between, near
-from grokbook.curves import at, last, peak, t_test, t_train
-from grokbook.words import percent
+from grokbook.curves import at, last, median, peak, spearman, sweep, t_test, t_train
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.settings import Shares, Steps
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Schedule
+from grokbook.words import percent, times
 
 section = Section("periodicity")
+
+
+@section.experiment(quick={"train_fractions": (0.5, 0.8), "steps": 150})
+def more_data(s: Settings, *, train_fractions: Shares = (0.4, 0.6, 0.7, 0.9), steps: Steps = 1_000) -> Experiment:
+    """Fig. 6: "More training and more data helps to reduce the gap" to the ratio of the weights by hand."""
+    model = TwoLayerMLP(s.p, s.width, "standard")
+    tasks = (ModularTask(s.p, "n + m", alpha) for alpha in train_fractions)
+    runs = tuple(run for task in tasks for run in seeded(s.few, task, model, ADAMW, steps, "AdamW"))
+    return Experiment("gromov/more_data", runs, Schedule(log=60, every=10), ("ipr",))
 
 
 @section.study
@@ -84,6 +98,17 @@ def bend(record: xr.Dataset) -> NDArray:
     return np.array(found)
 
 
+def gap(record: xr.Dataset, share: float = 1) -> NDArray:
+    """(run,) how much the ratio lacks of 1, that of the weights by hand, after this share of the steps."""
+    return 1 - at(record, "ipr", share * float(record.step.values[-1]))
+
+
+def by_share(record: xr.Dataset) -> float:
+    """The gap at the end from the largest share of data over that from the smallest."""
+    _, gaps = sweep(record, "train_fraction", gap)
+    return float(np.divide(*median(gaps, axis=0)[[-1, 0]]))
+
+
 section.claim(
     "fig6",
     "Fig. 6",
@@ -116,3 +141,14 @@ section.claim(
     Part("share of the rise done at t_test", done, at_most(0.2), percent),
     on="adamw_curves",
 )
+
+section.claim(
+    "fig6-gap",
+    "Fig. 6",
+    "More training and more data make the gap to the weights by hand smaller.",
+    Part("gap at the end / after a quarter of the steps, at α = 0.5", lambda r: gap(r) / gap(r, 0.25), at_most(0.9),
+         times, every=True, on=("adamw_curves",)),
+    Part("rank correlation of the gap at the end with α, of all networks",
+         lambda r: spearman(r.train_fraction, gap(r)), at_most(-0.7), on=("more_data",)),
+    Part("gap at the largest α / at the smallest, medians", by_share, at_most(0.9), times, on=("more_data",)),
+)  # fmt: skip
