@@ -21,6 +21,7 @@ from grokbook.models.toy import ProductDecoder
 from grokbook.settings import Seeds, Steps, several, whole
 from grokbook.tasks import GroupTask, group_table
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
+from grokbook.words import percent
 
 section = Section("groups")
 
@@ -194,6 +195,26 @@ section.claim(
     Part("first r with an RQI above 0.95", onset, between(0.45, 0.7)),
     on="group_outcomes",
     paper="r = 0.5",
+)  # fmt: skip
+
+
+def bound_by_luck(outcomes: xr.Dataset, draws: int = 1_000) -> float:
+    """How often predictions that are dealt anew among the networks of a size lie above no network's accuracy."""
+    order, draw = np.argsort(outcomes["size"].values, kind="stable"), np.random.default_rng(0)
+    size, predicted, accuracy = (outcomes[name].values[order] for name in ("size", "predicted", "accuracy"))
+    dealt = predicted[np.lexsort((draw.random((draws, len(size))), np.broadcast_to(size, (draws, len(size)))))]
+    return float((dealt <= accuracy + 1e-9).all(1).mean())
+
+
+section.claim(
+    "fig18-bound",
+    "Fig. 18e",
+    "What the matrices predict is a lower bound of the accuracy: networks generalise beyond it.",
+    Part("networks below it", lambda d: (d.accuracy < d.predicted - 1e-9).sum(), exactly(0)),
+    Part("deals of the predictions among networks of a size that none is below", bound_by_luck, at_most(0.05), percent),
+    Part("networks that know all products with an RQI below 0.5",
+         lambda d: ((d.accuracy == 1) & (d.rqi < 0.5)).sum(), at_least(1)),
+    on="group_outcomes",
 )  # fmt: skip
 
 

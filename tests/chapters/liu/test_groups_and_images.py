@@ -47,3 +47,11 @@ def test_the_wait_of_images_is_judged_with_never_as_infinite():
         table = np.array(waits, float)[None, None]
         study = xr.Dataset({"steps": (("threshold", "seed", "images"), table)}, {"images": sizes})
         assert claim.judge({"image_times": study}).outcome == outcome, waits
+
+
+def test_a_lower_bound_is_held_against_bounds_dealt_anew_within_a_size():
+    accuracy = np.concatenate([np.linspace(0.1, 0.9, 8), np.linspace(0.2, 1.0, 8)])
+    found = xr.Dataset({"accuracy": ("run", accuracy), "size": ("run", np.repeat([12, 18], 8))})
+    assert groups.bound_by_luck(found.assign(predicted=0 * found.accuracy)) == 1
+    assert groups.bound_by_luck(found.assign(predicted=found.accuracy - 0.05)) < 0.01
+    np.testing.assert_allclose(groups.ahead_by_size(found.assign(implied=found.accuracy - found["size"])), [12, 18])
