@@ -21,6 +21,7 @@ from grokbook.train import records
 from grokbook.words import number
 
 COLORS = dict(zip(OUTCOMES, ("#1b6e4b", "#8a5a00", "#a3252b", "#9a9aa2", "#dcdce0"), strict=True))  # as in grok.css
+SIGNS = {"reproduced": "✓", "partly": "~", "not reproduced": "✗"}
 LETTERS = dict(zip(OUTCOMES, ("white", "white", "white", plotting.INK, plotting.INK), strict=True))
 STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
     "full": {},
@@ -152,11 +153,13 @@ def bars(found: Sequence[Card]) -> Figure:
                 if not count:
                     continue
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
-                if count > 1:
-                    said = ax.text(start + count / 2, row, str(count), ha="center", va="center", color=LETTERS[name])
+                number = str(count) if count > (2 if name in SIGNS else 1) else ""
+                said = f"{number}{SIGNS.get(name, '')}"
+                if said:
+                    said = ax.text(start + count / 2, row, said, ha="center", va="center", color=LETTERS[name])
                     said.set(fontsize=plotting.SMALL)
                     if size != "full":  # on a ground without hatches
-                        ground = {"facecolor": "white", "alpha": 0.85, "lw": 0, "boxstyle": "round,pad=0.15"}
+                        ground = {"facecolor": "white", "alpha": 0.85, "lw": 0, "boxstyle": "round,pad=0.03"}
                         said.set(color=plotting.INK, bbox=ground)
                 start += count
     ax.set_yticks(

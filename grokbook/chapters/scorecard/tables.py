@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from grokbook import words
-from grokbook.chapters.scorecard.cards import Card
+from grokbook.chapters.scorecard.cards import SIGNS, Card
 from grokbook.claims import OUTCOMES, SIZES
 from grokbook.fold import Html, badge, word
 
@@ -36,9 +36,8 @@ def sizes(card: Card, whose: str) -> dict[str, Counter[str]]:
 
 
 def _mark(outcome: str, count: int) -> str:
-    sign = {"reproduced": "✓", "partly": "~", "not reproduced": "✗"}.get(outcome, "")
     about = f'class="verdict {outcome.replace(" ", "-")}" title="{outcome}"'
-    return f'<span {about}><span aria-hidden="true">{sign} </span>{count}</span>'
+    return f'<span {about}><span aria-hidden="true">{SIGNS.get(outcome, "")} </span>{count}</span>'
 
 
 def overview(found: Sequence[Card]) -> Html:
