@@ -345,16 +345,40 @@ def save(figure: Figure, chapter: str, name: str, picture: bytes | None = None) 
 
 
 def lean(svg: bytes) -> bytes:
-    """An SVG without indentation, its coordinates to a tenth of a point, or a hundredth below ten, as in markers."""
+    """An SVG without indentation, its coordinates to a tenth of a point, or a hundredth below ten, as in markers.
+
+    Points of a path are given from the one before, which takes half the letters.
+    """
+
+    def rounded(number: bytes) -> int:
+        value = float(number)
+        return round(100 * round(value, 1 if abs(value) >= 10 else 2))
 
     def shortened(number: re.Match[bytes]) -> bytes:
-        value = float(number[0])
-        return b"%g" % round(value, 1 if abs(value) >= 10 else 2)
+        return b"%g" % (rounded(number[0]) / 100)
 
-    def all_shortened(attribute: re.Match[bytes]) -> bytes:
-        return re.sub(rb" ?\n", b"", re.sub(rb"-?\d+\.\d{3,}", shortened, attribute[0]))
+    def relative(path: re.Match[bytes]) -> bytes:
+        text, before, here, start = "", "", (0, 0), (0, 0)
+        for letter, numbers in re.findall(rb"([MLCQz])([^MLCQz]*)", path[1]):
+            given = [rounded(one) for one in numbers.split()]
+            moved = [one - here[i % 2] for i, one in enumerate(given)]
+            command = letter.decode().lower()
+            text += "" if command == "l" and before in ("m", "l") else command
+            for one in moved:
+                word = re.sub(r"^(-?)0\.", r"\1.", f"{one / 100:g}")
+                apart = text[-1].isdigit() and not word.startswith("-")
+                apart &= not (word.startswith(".") and "." in re.split(r"[ a-z-]", text)[-1])
+                text += " " * apart + word
+            start = (given[0], given[1]) if command == "m" else start
+            here, before = (start if command == "z" else (given[-2], given[-1])), command
+        return b' d="' + text.encode() + b'"'
 
-    svg = re.sub(rb' (d|x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"', all_shortened, svg)
+    svg = re.sub(rb' d="([^"]*)"', relative, svg)
+    svg = re.sub(
+        rb' (x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"',
+        lambda attribute: re.sub(rb"-?\d+\.\d{3,}", shortened, attribute[0]),
+        svg,
+    )
     return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb"<!--.*?-->", b"", svg))
 
 

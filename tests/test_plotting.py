@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -115,7 +116,19 @@ def test_saving_twice_writes_the_same_bytes(tmp_path, handed):
 def test_a_lean_svg_is_the_same_picture_to_a_tenth_of_a_point():
     path = b'<path d="M 1.234567 -2.5 \nL 30.999999 41.2345" id="m1.234567" transform="scale(0.015625)"/>'
     found = plotting.lean(b"<g>\n  <!-- p -->\n  " + path + b"\n</g>")
-    assert found == b'<g>\n<path d="M 1.23 -2.5L 31 41.2" id="m1.234567" transform="scale(0.015625)"/>\n</g>'
+    assert found == b'<g>\n<path d="m1.23-2.5 29.77 43.7" id="m1.234567" transform="scale(0.015625)"/>\n</g>'
+
+
+def test_points_of_a_lean_path_are_where_they_were():
+    points = np.random.default_rng(0).uniform(-5, 400, (300, 2))
+    written = " ".join(f"{'ML'[i % 50 > 0]} {x} {y}" + " z" * (i % 50 == 49) for i, (x, y) in enumerate(points))
+    (found,) = re.findall(r' d="([^"]*)"', plotting.lean(f'<path d="{written}"/>'.encode()).decode())
+    here, places = np.zeros(2), []
+    for ring in found.split("z")[:-1]:
+        moves = np.array(re.findall(r"-?(?:\d+\.?\d*|\.\d+)", ring), float).reshape(-1, 2)
+        places.append(here + moves.cumsum(0))
+        here = places[-1][0]  # a closed ring ends where it began
+    np.testing.assert_allclose(np.concatenate(places), points, atol=0.0501)
 
 
 def test_letters_come_from_the_font_that_matplotlib_brings(tmp_path):
