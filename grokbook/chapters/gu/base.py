@@ -12,12 +12,13 @@ from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, theory
 from grokbook.chapters.gu.reading import reached, t_fit
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, every
+from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, condition, every
 from grokbook.claims import Part, at_least, at_most, between
 from grokbook.curves import last
 from grokbook.measures.common import Array
 from grokbook.models.pair_transformer import PairTransformer
-from grokbook.train.experiment import Experiment
+from grokbook.settings import Share, Steps
+from grokbook.train.experiment import Experiment, Schedule
 from grokbook.words import percent, times
 
 section = Section("base")
@@ -43,6 +44,13 @@ def without_decay(s: Settings) -> Experiment:
     full = base(s)
     run = dataclasses.replace(full.runs[0], optimizer=dataclasses.replace(full.runs[0].optimizer, weight_decay=0.0))
     return dataclasses.replace(full, name="gu/without_decay", runs=(run,))
+
+
+@section.experiment(smaller=[{"seeds": 1}], quick={"share": 0.4, "steps": 200})
+def too_few(s: Settings, *, share: Share = 0.2, steps: Steps = 25_000) -> Experiment:
+    """The abstract's "not a sufficient condition": under weight decay as well, on too few pairs to generalise from."""
+    runs = every(s.seeds, [condition(f"p = {s.p}", s.p, share, s.d_model, steps)])
+    return Experiment("gu/too_few", runs, Schedule(log=60, every=100), TRACKED, snapshots=(0, -1), keep=("W_E",))
 
 
 def plane(record: xr.Dataset, run: int) -> tuple[Array, int]:
@@ -95,3 +103,12 @@ section.claim("uniform-decay", "Abstract", "It is weight decay that makes the to
            lambda bare, full, n=name: unevenness(bare, -1)[n] / unevenness(full, -1)[n][:1], at_least(1.25), times)
       for name, words in UNEVEN.items()),
     on=("without_decay", "base"), forecast="of the circle alone, since without decay nothing groks")  # fmt: skip
+section.claim("uniform-alone", "Abstract",
+    "Weight decay leads to even tokens also where nothing is understood: evenness is not sufficient.",
+    Part("test accuracy at the end, shown too little", lambda few, _: last(few, "test_accuracy"), at_most(0.1), percent,
+         every=True, premise=True),
+    Part("angles missed at the end, shown too little / enough",
+         lambda few, full: np.median(unevenness(few, -1)["circle"]) / np.median(unevenness(full, -1)["circle"]),
+         at_most(2), times),
+    on=("too_few", "base"), paper="“merely leads to token uniformity, which is not a sufficient condition”",
+    forecast="not even: the circle comes with the rule")  # fmt: skip
