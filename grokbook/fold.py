@@ -162,7 +162,7 @@ def records(page: Page, held: Mapping[str, xr.Dataset]) -> str:
     rows = []
     for name in page.chapter.experiments:
         if name not in held:
-            rows.append([name, "not trained", "", "", "", f"grokbook train {page.chapter.name}/{name}"])
+            rows.append([name, "not trained", "", "", "", page.command(name)])
             continue
         about = held[name].attrs
         cells = [about["size"], str(held[name].sizes["run"]), str(len(np.unique(held[name].seed.values)))]

@@ -136,6 +136,11 @@ class Page(Mapping[str, xr.Dataset]):
         record = runner.obtain(affordable, device=self.settings.device)
         return record.assign_attrs(size=self._size(name, affordable))
 
+    def command(self, name: str) -> str:
+        """What would make a record that was asked for and is not there; or why it cannot be."""
+        missing = self._found[name]
+        return missing.command if isinstance(missing, NotTrained) else ""
+
     def _size(self, name: str, found: Experiment) -> str:
         """Of a record, against what the figure is meant to have at the book's settings, wherever the page is."""
         return size_of(self.chapter.experiments[name](self.chapter.settings()), found)

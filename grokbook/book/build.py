@@ -138,7 +138,7 @@ def tell_records(log: Path) -> None:
         names = [one["experiment"] + (" (reduced)" if one["scale"] == "reduced" else "") for one in found][::-1]
         if names:
             shown = names if len(names) <= 12 else [*names[:2], f"… {names[-1]}"]
-            print(f"  records {source}: {len(names)} ({', '.join(shown)})")
+            print(f"  records {READ.get(source, source)}: {len(names)} ({', '.join(shown)})")
 
 
 def _stage(root: Path, stage: Path, only: str | None = None) -> Path:
@@ -231,6 +231,7 @@ def _follow(futures: Mapping[Future[Any], str], lines: Iterable[str], over: str)
             print(f"  {futures[one]}: executed in {words.seconds(seconds)}", flush=True)
 
 
+READ = {"stored": "read from results/", "cached": "read from the cache"}  # where a record was found, in words
 STARTS = 3  # of a kernel, whose ports another program may take between their choice and their use
 # A kernel writes its own log, and tornado's of how it ends, to the terminal.
 QUIET = "__import__('logging').getLogger('tornado').setLevel('CRITICAL')"

@@ -214,7 +214,7 @@ def test_records_are_told_once_each_with_where_they_came_from(tmp_path, capsys):
     )
     book.tell_records(log)
     told = capsys.readouterr().out
-    assert told == "  records stored: 1 (small/b (reduced))\n  records trained: 1 (small/a)\n"
+    assert told == "  records read from results/: 1 (small/b (reduced))\n  records trained: 1 (small/a)\n"
 
 
 def test_chapters_are_executed_side_by_side_and_their_summary_after_them(small_book, unrendered, monkeypatch):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -70,6 +72,20 @@ def test_every_fact_of_the_prose_is_computed_on_the_page(chapter, cells, root):
     unknown = {name for name in wanted - summary if not re.search(made.format(name, name.split("_")[0]), code)}
     assert not unknown
     assert set(re.findall(r"\{glue:\}`badge-([\w-]+)`", told)) <= set(chapter.claims)
+
+
+def test_no_two_cells_give_one_name_to_a_fact_or_a_figure(cells):
+    names = Counter(one["mystnb"]["figure"]["name"] for _, _, one in cells if "figure" in one.get("mystnb", {}))
+    for kind, source, _ in cells:
+        if kind == "code":
+            calls = (
+                one
+                for one in ast.walk(ast.parse(source.replace("%matplotlib inline", "")))
+                if isinstance(one, ast.Call)
+            )
+            facts = (one for one in calls if ast.unparse(one.func) == "page.facts")
+            names.update({word.arg for one in facts for word in one.keywords if word.arg})
+    assert not [name for name, times in names.items() if times > 1]
 
 
 def test_a_drawing_cell_can_be_read_at_once(cells):
