@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import SGD, Adam, AdamW, Group, WarmAdamW, stepper
@@ -588,6 +589,7 @@ class Unseeded(TwoLayerMLP):
     [
         ({"keep": ("W_1",)}, TwoLayerMLP(11, 8), r"keep = 'W_1': a parameter \(W_in, W_out\)"),
         ({"keep": ("output[3]", "outputs[3]")}, TwoLayerMLP(11, 8), r"keep = 'outputs\[3\]'"),
+        ({"keep": ("W_0", "W_1")}, EmbeddedMLP(11, 8, 8), r"keep = 'W_0': a parameter"),
         ({"keep": ("activation[8]", "activation[7]")}, TwoLayerMLP(11, 8), r"'activation\[8\]': there are 8, counted"),
         ({"keep": ()}, Unseeded(11, 8), "model: its init must draw from its generator alone"),
     ],

@@ -60,7 +60,7 @@ class Training:
         state = State.start(runs, device, dtype)
         library = products.choose(state.gradients, device.type, experiment.precision, library)
         now = state.measured()
-        most = {re.sub(r"\d+", "", one): one for one in sorted(experiment.keep, key=lambda one: (len(one), one))}
+        most = {re.sub(r"\[\d+", "", one): one for one in sorted(experiment.keep, key=lambda one: (len(one), one))}
         for name in set(most.values()) - MEASURES.keys():
             kept(name, now)  # better missed before the training
         return cls(experiment, state, columns, [_place(device, library)], np.zeros(len(runs), np.int64))

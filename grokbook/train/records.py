@@ -346,11 +346,11 @@ def held(experiment: Experiment, out: Path | None = None) -> dict[int, xr.Datase
             for i, at in rows.items():
                 row = record.isel(run=[at])
                 own = np.isin(row.step, experiment.schedule.steps(experiment.runs[i].steps))
-                found[i] = _unpadded(row.isel(step=np.flatnonzero(own & (row.step <= row.stopped_at[0]))))
+                found[i] = unpadded(row.isel(step=np.flatnonzero(own & (row.step <= row.stopped_at[0]))))
     return found
 
 
-def _unpadded(row: xr.Dataset) -> xr.Dataset:
+def unpadded(row: xr.Dataset) -> xr.Dataset:
     """A run without what ``merge`` fills up: nan at the end of a dimension, in everything that is along it."""
     for dim in set(row.sizes) - {"run", "step", "snapshot"}:
         along = [one.notnull().any({*one.dims} - {dim}) for one in row.data_vars.values() if dim in one.dims]

@@ -135,7 +135,7 @@ def verify(
     comparisons = []
     for row, i in enumerate(chosen):
         alike = [j for j, condition in enumerate(conditions) if condition == conditions[i]]
-        ours, theirs = (records._unpadded(one.isel(run=[at])).isel(run=0) for one, at in ((again, row), (stored, i)))
+        ours, theirs = (records.unpadded(one.isel(run=[at])).isel(run=0) for one, at in ((again, row), (stored, i)))
         comparisons.append(compare(ours, theirs, stored.isel(run=alike), i))
     return Verification(comparisons, "; ".join(apart))
 
