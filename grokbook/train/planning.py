@@ -27,7 +27,6 @@ COUNTS = ROOT / "benchmarks" / "flops.json"
 class Machine:
     """One worker."""
 
-    name: str  #: what tables call it
     rate: float  #: floating point operations a second that its matrix products sustain in training
     step_seconds: float = 0.0  #: the least that a step takes, however small: the time to launch it
     block: int | None = 1  #: members it trains side by side; None is all of a shape

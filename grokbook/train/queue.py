@@ -23,7 +23,7 @@ PATH = records.ROOT / "results" / "queue.json"
 
 # Before anything was measured: a core, and a GPU that takes all members of a shape at once. The smallest nets take a
 # core 0.3 ms a step, whatever their batch.
-MACHINES = {"cpu": planning.Machine("core", 50e9, 3e-4), "cuda": planning.Machine("GPU", 12e12, 1e-3, None)}
+MACHINES = {"cpu": planning.Machine(50e9, 3e-4), "cuda": planning.Machine(12e12, 1e-3, None)}
 LONGEST = {"cpu": 24 * 60.0, "cuda": float("inf")}  # minutes; what takes longer waits for a GPU
 KEYS = {
     "experiment": str, "why": str, "priority": int, "stand_in": int, "parameters": dict, "core_minutes": int | float,

@@ -99,11 +99,11 @@ def growth() -> Html:
 def _core() -> planning.Machine:
     """A core at the median rate of the benchmark's workloads."""
     rates = [row["gflop"] / row["ours_ms"] * 1e12 for row in measured()["steps"]]
-    return planning.Machine("core", float(np.median(rates)))
+    return planning.Machine(float(np.median(rates)))
 
 
 def _gpu(tflops: float, launch_ms: float) -> planning.Machine:
-    return planning.Machine("GPU", tflops * 1e12, launch_ms / 1e3, None)
+    return planning.Machine(tflops * 1e12, launch_ms / 1e3, None)
 
 
 @cache

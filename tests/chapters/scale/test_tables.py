@@ -98,7 +98,7 @@ def test_a_stack_is_cut_so_that_every_worker_has_some_of_it():
     task, model = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8)
     whole = Experiment("test/plan", tuple(Run(task, model, SGD(0.1), 10, seed) for seed in range(6)))
     work = 10 * planning.flops(whole.runs[0])
-    machine = planning.Machine("GPU", rate=work, step_seconds=0.25, block=None)
+    machine = planning.Machine(rate=work, step_seconds=0.25, block=None)
     assert tables.shard_seconds([whole], machine, 1) == [6]
     assert tables.shard_seconds([whole], machine, 4) == [2.5, 2.5, 2.5]  # two each: the launches of ten steps
-    assert tables.shard_seconds([whole], planning.Machine("core", work), 4) == [1] * 6
+    assert tables.shard_seconds([whole], planning.Machine(work), 4) == [1] * 6
