@@ -1,0 +1,288 @@
+"""When every network of the book learnt its training set and the rest; nothing is trained here."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from grokbook.chapter import Section
+from grokbook.chapters import chapters
+from grokbook.chapters.waits import Settings
+from grokbook.claims import Part, at_least, at_most
+from grokbook.curves import median, spearman, spearman_within
+from grokbook.measures.common import Array
+from grokbook.train import runner
+from grokbook.words import times
+
+section = Section("waits")
+
+STRICT = 0.99  # the level that is held against the page's
+FAMILIES = {  # the type of a model -> whose networks these are
+    "Decoder": "Power's decoder",
+    "AdditionDecoder": "Liu's toy",
+    "ProductDecoder": "Liu's toy, groups",
+    "PairEncoder": "Liu's transformer",
+    "TwoLayerMLP": "Gromov's perceptron",
+    "AttentionOnly": "Gromov's attention",
+    "Transformer": "Gromov's transformer",
+    "PairTransformer": "Gu's transformer",
+    "EmbeddedMLP": "Gu's DNN",
+    "ResNet18": "ResNet-18",
+    "SlotMLP": "ResNet's surrogate",
+}
+NO_RULE = ("Shuffled", "ImageTask")  # tasks whose test set no network answers to nine tenths, rule or none
+GRID = 0.1  # of a time to generalise: a setting that was measured more coarsely says nothing about its seeds
+FEW = 5  # settings: a family with fewer says nothing about seeds; of networks, ten times as many
+TOLD = 1.96 + 0.84  # standard errors that a difference needs: 5 % on both sides, found in 80 % of all tries
+
+
+def records() -> Iterator[tuple[str, xr.Dataset]]:
+    """(chapter, record) for every experiment of the book that has one: the largest there is."""
+    for chapter in chapters().values():
+        home = chapter.settings()
+        for recipe in chapter.experiments.values():
+            found = (runner.known(one) for one in (recipe(home), *recipe.stand_ins(home)))
+            if (record := next((one for one in found if one is not None), None)) is not None:
+                yield chapter.name, record
+
+
+def crossing(row: xr.Dataset, recipe: dict[str, Any], curve: str, level: float) -> tuple[float, float]:
+    """The first step of a run at which a curve has a level, and how long before that it had last been looked at.
+
+    Infinity if it was trained to its end without, nan if it left before that could be known.
+    """
+    watch = recipe.get("watch") or {"thresholds": ()}
+    if [curve, level] in watch["thresholds"] and np.isfinite(found := float(row[f"reached_{curve}"])):
+        return found, watch["every"]
+    known = np.isfinite(row[curve].values)
+    steps, over = row.step.values[known], row[curve].values[known] >= level
+    if over.any():
+        i = int(over.argmax())
+        return float(steps[i]), float(steps[i] - steps[max(i - 1, 0)])
+    left = float(row.stopped_at) < float(row.steps) and not np.isfinite(float(row.diverged_at))
+    return (np.nan if left else np.inf), np.nan
+
+
+@section.study
+def networks(s: Settings) -> xr.Dataset:
+    """(network,) every network of the book that has a rule to find, once, as its longest record has it.
+
+    ``t_train``, ``t_test`` at the page's level, ``strict`` for t_test at 99 %: infinity for never, nan where training
+    was stopped too soon to know; ``grid``, the steps before t_test at which it had not been looked at.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for chapter, record in records():
+        recipe = json.loads(record.attrs["recipe"])
+        for i, run in enumerate(recipe["runs"]):
+            if run["task"]["type"] in NO_RULE or run["model"]["type"] not in FAMILIES:
+                continue
+            row, same = record.isel(run=i), {"steps": 0, "precision": recipe.get("precision")}
+            name, setting = (json.dumps(run | same | one, sort_keys=True) for one in ({}, {"seed": 0}))
+            fit, _ = crossing(row, recipe, "train_accuracy", s.level)
+            done, grid = crossing(row, recipe, "test_accuracy", s.level)
+            strict, _ = crossing(row, recipe, "test_accuracy", STRICT)
+            if name not in found or float(row.stopped_at) > found[name][-1]:
+                family = FAMILIES[run["model"]["type"]]
+                found[name] = chapter, family, setting, run["seed"], fit, done, strict, grid, float(row.stopped_at)
+    if not found:
+        raise ValueError("there is no record of any training")
+    names = ("chapter", "family", "setting", "seed", "t_train", "t_test", "strict", "grid", "steps")
+    columns = zip(*found.values(), strict=True)
+    return xr.Dataset({name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)})
+
+
+def generalise(networks: xr.Dataset) -> xr.Dataset:
+    """Those that learn both sets, the training set not before the first step."""
+    there = np.isfinite(networks.t_test.values) & np.isfinite(networks.t_train.values) & (networks.t_train.values > 0)
+    return networks.isel(network=np.flatnonzero(there))
+
+
+def groks(networks: xr.Dataset, s: Settings) -> dict[str, Array]:
+    """(network,) whether each groks, by some definitions."""
+    fit, done = networks.t_train.values, networks.t_test.values
+    return {
+        "any later": done > fit,
+        f"{s.later:,} steps later": done - fit >= s.later,
+        f"{s.factor:g} times later": done >= s.factor * fit,
+    }
+
+
+def kappa(one: Array, other: Array) -> float:
+    """Cohen's agreement of two judgements, (n,) of truth values: 1 if alike, 0 if as by chance."""
+    by_chance = one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean())
+    return 1.0 if by_chance == 1 else float(((one == other).mean() - by_chance) / (1 - by_chance))
+
+
+@section.study
+def definitions(networks: xr.Dataset, s: Settings) -> xr.Dataset:
+    """(family, definition) share of the networks that generalise which grok; (family,) how many there are, and the
+    agreement of the last two definitions."""
+    learnt, rows = generalise(networks), {}
+    for family in FAMILIES.values():
+        own = learnt.isel(network=np.flatnonzero(learnt.family.values == family))
+        if own.sizes["network"] >= 10 * FEW:
+            judged = groks(own, s)
+            rows[family] = (
+                [one.mean() for one in judged.values()],
+                own.sizes["network"],
+                kappa(*list(judged.values())[1:]),
+            )
+    shares, count, agreement = zip(*rows.values(), strict=True)
+    names = list(groks(learnt, s))
+    data = {"share": (("family", "definition"), np.array(shares)), "count": ("family", np.array(count))}
+    return xr.Dataset(data | {"kappa": ("family", np.array(agreement))}, {"family": list(rows), "definition": names})
+
+
+def gaps(values: Array) -> Array:
+    """(pair,) by how much the logarithms of two times differ, for each pair of (seed,)."""
+    return np.array([abs(np.log(one / other)) for one, other in combinations(values, 2)])
+
+
+@section.study
+def seeds(networks: xr.Dataset) -> xr.Dataset:
+    """(setting,) what the seeds of one setting differ in, where there are three or more that all generalise.
+
+    ``scatter`` and ``fit_scatter``: standard deviations of ln t_test and ln t_train; ``apart``: by how much the median
+    pair differs in ln t_test, ``moved``: how much later, in the median, 99 % are reached than the page's level, as a
+    logarithm; ``wait``: ln of the median delay; ``agree`` of ``pairs``: those that learn both sets in one order, a tie
+    counting half; ``times``: (setting, member) their t_test, over the median.
+    """
+    places, rows = defaultdict(list), defaultdict(list)
+    for i, key in enumerate(networks.setting.values):
+        places[key].append(i)
+    for own in (networks.isel(network=place) for place in places.values() if len(place) >= 3):
+        fit, done = own.t_train.values, own.t_test.values
+        if not (np.isfinite(done).all() and np.isfinite(fit).all() and (fit > 0).all()):
+            continue
+        if np.median(own.grid.values / done) > GRID:
+            continue
+        order = [np.sign(done[a] - done[b]) * np.sign(fit[a] - fit[b]) for a, b in combinations(range(len(fit)), 2)]
+        row = {
+            "family": own.family.values[0],
+            "scatter": np.log(done).std(ddof=1),
+            "fit_scatter": np.log(fit).std(ddof=1),
+            "apart": np.median(gaps(done)),
+            "moved": np.median(np.log(own.strict.values / done)),
+            "wait": np.log(np.median(done) / np.median(fit)),
+            "agree": sum((one + 1) / 2 for one in order),
+            "pairs": len(order),
+            "count": len(fit),
+        }
+        for key, value in row.items():
+            rows[key].append(value)
+        rows["times"].append(np.pad(done / np.median(done), (0, 20 - len(done)), constant_values=np.nan))
+    if not rows:
+        raise ValueError("no setting has three seeds that all generalise")
+    times = ("setting", "member"), np.array(rows.pop("times"))
+    return xr.Dataset({key: ("setting", np.array(one)) for key, one in rows.items()} | {"times": times})
+
+
+def by_family(seeds: xr.Dataset, of: Callable[[xr.Dataset], float], *, few: int = FEW) -> dict[str, float]:
+    """Family -> a number of its settings, of families that have enough of them."""
+    groups = {family: np.flatnonzero(seeds.family.values == family) for family in FAMILIES.values()}
+    return {family: of(seeds.isel(setting=own)) for family, own in groups.items() if len(own) >= few}
+
+
+def scatter(seeds: xr.Dataset, of: str = "scatter") -> float:
+    """The standard deviation of the logarithm of a time among seeds: settings pooled, each counting once."""
+    return float(np.sqrt((seeds[of].values ** 2).mean()))
+
+
+def told(seeds: xr.Dataset, count: int) -> float:
+    """The smallest ratio of two times that so many seeds on each side can tell."""
+    return float(np.exp(TOLD * scatter(seeds) * np.sqrt(2 / count)))
+
+
+def agreement(seeds: xr.Dataset) -> float:
+    """The share of pairs of seeds that learn both sets in one order."""
+    return float(seeds.agree.values.sum() / seeds.pairs.values.sum())
+
+
+def lottery(seeds: xr.Dataset) -> float:
+    """How much more seeds differ in t_test than in t_train."""
+    return scatter(seeds) / scatter(seeds, "fit_scatter")
+
+
+def strictness(seeds: xr.Dataset) -> float:
+    """What the level moves t_test by, over what the seed does, both as logarithms; in the median setting."""
+    return float(median(seeds.moved.values / seeds.apart.values))
+
+
+def widening(seeds: xr.Dataset) -> float:
+    """Rank correlation of how long settings wait with how much their seeds differ."""
+    return spearman(seeds.wait.values, seeds.scatter.values)
+
+
+section.claim(
+    "one-definition",
+    "Liu et al. (2022), App. A",
+    "It hardly matters by which definition a network groks: 1,000 steps later, as in Liu's phase diagrams, or five "
+    "times later.",
+    Part(
+        "Cohen's κ of the two among networks that generalise, lowest family",
+        lambda definitions: definitions.kappa.values.min(),
+        at_least(0.6),
+    ),
+    whose="ours",
+)
+section.claim(
+    "level-seed",
+    "all papers",
+    "Whether 90 or 99 % are asked for matters less than the seed.",
+    Part(
+        "what the level moves ln t_test by, over what two seeds differ by, highest family",
+        lambda seeds: max(by_family(seeds, strictness).values()),
+        at_most(1),
+    ),
+    whose="ours",
+)
+section.claim(
+    "fit-foretells",
+    "all papers",
+    "Of two seeds, the one that learns its training set sooner understands sooner.",
+    Part(
+        "pairs of seeds in one order, mean over families",
+        lambda seeds: np.mean(list(by_family(seeds, agreement).values())),
+        at_least(0.65),
+    ),
+    Part("in the lowest family", lambda seeds: min(by_family(seeds, agreement).values()), at_least(0.6)),
+    whose="ours",
+)
+section.claim(
+    "lottery",
+    "all papers",
+    "Understanding is more of a lottery than learning by heart: seeds differ more in t_test than in t_train.",
+    Part(
+        "scatter of ln t_test over that of ln t_train, median family",
+        lambda seeds: np.median(list(by_family(seeds, lottery).values())),
+        at_least(1.5),
+        times,
+    ),
+    Part(
+        "in the lowest family", lambda seeds: min(by_family(seeds, lottery).values()), at_least(1), times, premise=True
+    ),
+    whose="ours",
+)
+section.claim(
+    "longer-wider",
+    "all papers",
+    "The longer a setting waits, the more its seeds differ.",
+    Part(
+        "Spearman(delay, scatter of ln t_test), within families",
+        lambda seeds: spearman_within(seeds.family.values, seeds.wait.values, seeds.scatter.values),
+        at_least(0.3),
+    ),
+    Part(
+        "in the lowest family of ten settings or more",
+        lambda seeds: min(by_family(seeds, widening, few=10).values()),
+        at_least(0),
+        premise=True,
+    ),
+    whose="ours",
+)

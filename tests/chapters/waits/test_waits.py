@@ -1,0 +1,81 @@
+"""The page's times and comparisons on made-up networks, and that noise passes none of its criteria."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from grokbook.chapters.waits import CHAPTER, waits
+
+HOME = CHAPTER.settings()
+
+
+def world(fit, done, family="Liu's toy", strict=1.05):
+    """Networks with times (setting, seed)."""
+    settings, seeds = np.shape(fit)
+    columns = {
+        "family": np.full(settings * seeds, family),
+        "setting": np.repeat([f"{family} {i}" for i in range(settings)], seeds),
+        "t_train": np.ravel(fit),
+        "t_test": np.ravel(done),
+        "strict": np.ravel(done) * strict,
+        "grid": np.ones(settings * seeds),
+    }
+    return xr.Dataset({name: ("network", values) for name, values in columns.items()})
+
+
+def noise(seed, settings=12, seeds=4):
+    """Three families in whose settings every time is drawn alike, whatever the setting and the other time."""
+    draw = np.random.default_rng(seed)
+    times = [10 ** draw.normal(centre, 0.1, (3, settings, seeds)) for centre in (2, 3.5)]
+    families = list(waits.FAMILIES.values())[:3]
+    return xr.concat([world(*some, one) for *some, one in zip(*times, families, strict=True)], "network")
+
+
+def test_a_time_is_the_first_at_which_a_level_was_seen():
+    values = {"test_accuracy": ("step", [0.0, 0.5, np.nan, 0.91, 0.8]), "stopped_at": 40, "steps": 40}
+    row = xr.Dataset(values | {"diverged_at": np.nan}, {"step": [0, 10, 20, 30, 40]})
+    assert waits.crossing(row, {}, "test_accuracy", 0.9) == (30, 20)
+    assert waits.crossing(row, {}, "test_accuracy", 0.95)[0] == np.inf
+    assert np.isnan(waits.crossing(row.assign(steps=100), {}, "test_accuracy", 0.95)[0])  # it left
+    watched = {"watch": {"every": 5, "thresholds": [["test_accuracy", 0.9]]}}
+    assert waits.crossing(row.assign(reached_test_accuracy=25), watched, "test_accuracy", 0.9) == (25, 5)
+
+
+def test_definitions_agree_as_much_as_they_do():
+    fit, done = np.full((1, 60), 100.0), np.full((1, 60), 2000.0)
+    done[0, :30] = 300
+    study = waits.definitions(world(fit, done), HOME)
+    assert study.kappa.item() == 1 and study.share.values.tolist() == [[1, 0.5, 0.5]]
+    done[0, :30] = 700  # seven times, and 600 steps
+    study = waits.definitions(world(fit, done), HOME)
+    assert study.kappa.item() == 0 and study.share.values.tolist() == [[1, 0.5, 1]]
+
+
+def test_seeds_are_compared_within_their_setting():
+    fit = np.array([[10.0, 20, 40], [100, 100, 100]])
+    study = waits.seeds(world(fit, np.array([[100.0, 200, 400], [1000, 3000, 2000]])))
+    assert study.agree.values.tolist() == [3, 1.5] and study.pairs.values.tolist() == [3, 3]
+    np.testing.assert_allclose(study.apart, [np.log(2), np.log(2)])
+    np.testing.assert_allclose(study.scatter[0], np.log(2))
+    np.testing.assert_allclose(study.wait, np.log([10, 20]))
+    np.testing.assert_allclose(study.times[0].values[:3], [0.5, 1, 2])
+    with pytest.raises(ValueError, match="no setting"):
+        waits.seeds(world(fit, np.full((2, 3), np.inf)))
+
+
+def test_the_ratio_that_can_be_told_falls_with_the_root_of_the_seeds():
+    study = waits.seeds(noise(0))
+    assert np.log(waits.told(study, 1)) == pytest.approx(2 * np.log(waits.told(study, 4)))
+    assert waits.scatter(study) == pytest.approx(0.1 * np.log(10), rel=0.1)
+
+
+def test_no_criterion_passes_on_noise():
+    passed = dict.fromkeys(("fit-foretells", "lottery", "longer-wider"), 0)
+    for seed in range(50):
+        networks = noise(seed)
+        there = {"networks": networks, "seeds": waits.seeds(networks)}
+        for id in passed:
+            passed[id] += CHAPTER.claims[id].judge(there).outcome in ("reproduced", "partly")
+    assert not any(passed.values()), passed
