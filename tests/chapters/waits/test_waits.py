@@ -20,6 +20,7 @@ def world(fit, done, family="Liu's toy", strict=1.05):
         "t_train": np.ravel(fit),
         "t_test": np.ravel(done),
         "strict": np.ravel(done) * strict,
+        "fit_grid": np.ones(settings * seeds),
         "grid": np.ones(settings * seeds),
     }
     return xr.Dataset({name: ("network", values) for name, values in columns.items()})
@@ -34,13 +35,17 @@ def noise(seed, settings=12, seeds=4):
 
 
 def test_a_time_is_the_first_at_which_a_level_was_seen():
-    values = {"test_accuracy": ("step", [0.0, 0.5, np.nan, 0.91, 0.8]), "stopped_at": 40, "steps": 40}
-    row = xr.Dataset(values | {"diverged_at": np.nan}, {"step": [0, 10, 20, 30, 40]})
-    assert waits.crossing(row, {}, "test_accuracy", 0.9) == (30, 20)
-    assert waits.crossing(row, {}, "test_accuracy", 0.95)[0] == np.inf
-    assert np.isnan(waits.crossing(row.assign(steps=100), {}, "test_accuracy", 0.95)[0])  # it left
-    watched = {"watch": {"every": 5, "thresholds": [["test_accuracy", 0.9]]}}
-    assert waits.crossing(row.assign(reached_test_accuracy=25), watched, "test_accuracy", 0.9) == (25, 5)
+    run = lambda *values: ("run", np.array(values, float))  # noqa: E731
+    curve = [[0.0, 0.5, np.nan, 0.91, 0.8]] * 3
+    columns = {"test_accuracy": (("run", "step"), curve), "steps": run(40, 100, 100), "stopped_at": run(40, 40, 40)}
+    record = xr.Dataset(columns | {"diverged_at": run(np.nan, np.nan, 40)}, {"step": [0, 10, 20, 30, 40]})
+    record.attrs["recipe"] = "{}"
+    np.testing.assert_array_equal(waits.crossings(record, "test_accuracy", 0.9), [[30] * 3, [20] * 3])
+    never = waits.crossings(record, "test_accuracy", 0.95)[0]
+    np.testing.assert_array_equal(never, [np.inf, np.nan, np.inf])  # to its end; left; diverged
+    watched = record.assign(reached_test_accuracy=run(25, 35, np.nan))
+    watched.attrs["recipe"] = '{"watch": {"every": 5, "thresholds": [["test_accuracy", 0.95]]}}'
+    np.testing.assert_array_equal(waits.crossings(watched, "test_accuracy", 0.95)[0], [25, 35, np.inf])
 
 
 def test_definitions_agree_as_much_as_they_do():
@@ -56,9 +61,10 @@ def test_definitions_agree_as_much_as_they_do():
 def test_seeds_are_compared_within_their_setting():
     fit = np.array([[10.0, 20, 40], [100, 100, 100]])
     study = waits.seeds(world(fit, np.array([[100.0, 200, 400], [1000, 3000, 2000]])))
-    assert study.agree.values.tolist() == [3, 1.5] and study.pairs.values.tolist() == [3, 3]
+    assert study.agree.values.tolist() == [3, 0] and study.pairs.values.tolist() == [3, 0]
     np.testing.assert_allclose(study.apart, [np.log(2), np.log(2)])
     np.testing.assert_allclose(study.scatter[0], np.log(2))
+    np.testing.assert_allclose(study.fit_scatter[1], 1 / 200)  # all within one look
     np.testing.assert_allclose(study.wait, np.log([10, 20]))
     np.testing.assert_allclose(study.times[0].values[:3], [0.5, 1, 2])
     with pytest.raises(ValueError, match="no setting"):
