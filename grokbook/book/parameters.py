@@ -78,18 +78,18 @@ def given_as(name: str, value: Any) -> str:
 
 
 def resolve(page: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given parameters of a page, and no others, converted and checked together with the defaults of the rest.
+    """The given parameters of a page, and no others, checked with the defaults of the rest, as its settings hold them.
 
     ``BadInput`` for an unknown name, a wrong type, a value that the page's settings refuse, or no such device.
     """
     settings = settings_of(page)
     values = convert(page, declared(settings), given)
     try:
-        settings(**values)
+        made = settings(**values)
     except ValueError as error:
         raise BadInput(f"{page}: {error}") from None
     check_device(values.get("device", "auto"))
-    return values
+    return {name: getattr(made, name) for name in values}
 
 
 def settings_of(page: str) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -37,6 +38,8 @@ class Settings(settings.Settings):
     def __post_init__(self) -> None:
         """Refuse, by ``ValueError``, a training set that is no part of the table."""
         super().__post_init__()
+        if self.mnist_dir:  # a page's kernel has another working directory
+            object.__setattr__(self, "mnist_dir", os.path.abspath(self.mnist_dir))
         if self.train_size >= (samples := self.p * (self.p + 1) // 2):
             raise ValueError(
                 f"train_size = {self.train_size}: it must be fewer than the {samples} samples of p = {self.p}"

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from grokbook.book import parameters
 from grokbook.chapters.liu import Settings, images, pictures
 from grokbook.chapters.liu.pictures import MNIST, ImageTask
 from grokbook.sizes import size_of
@@ -93,6 +94,16 @@ def test_where_mnist_lies_makes_no_experiment_smaller(tmp_path):
     wanted, found = images.image_sizes(Settings()), images.image_sizes(elsewhere, image_seeds=1)
     assert wanted.hash == images.image_sizes(elsewhere).hash
     assert size_of(wanted, found) == "fewer seeds"
+
+
+def test_a_relative_folder_is_one_from_where_it_was_asked_for(tmp_path, monkeypatch):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    write_mnist(folder)
+    monkeypatch.chdir(tmp_path)
+    assert parameters.resolve("liu", {"mnist_dir": "pictures"}) == {"mnist_dir": str(folder)}
+    with pytest.raises(ValueError, match="mnist_dir = 'elsewhere': no such folder"):
+        parameters.resolve("liu", {"mnist_dir": "elsewhere"})
 
 
 def test_a_training_without_its_images_is_refused_in_a_line(tmp_path, monkeypatch):
