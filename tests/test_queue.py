@@ -134,9 +134,16 @@ def test_legs_that_a_signal_ends_add_up_to_one_training(cores, tmp_path, monkeyp
         assert np.array_equal(ours[np.isfinite(ours)], whole.astype(np.float32))
 
 
+def test_a_leg_writes_into_its_folder_alone(tmp_path, handed):
+    (tmp_path / "file").touch()
+    handed(cache=str(tmp_path / "file" / "cache"))  # where nobody can write
+    assert Queue([entry()], tmp_path / "out", "cpu").run(cores=1) == 1
+    assert [one.name for one in tmp_path.glob("out/**/*") if one.is_file()] == ["one.nc"]
+
+
 def test_what_another_call_is_at_is_left_to_it(tmp_path, capfd):
     todo = [entry(), entry("test/other", 2, steps=10)]
-    with workers.alone(records.cache_folder() / "locks" / f"queue-{todo[0].experiment.hash}"):
+    with workers.alone(tmp_path / ".parts" / f"queue-{todo[0].experiment.hash}"):
         assert Queue(todo, tmp_path, "cpu").run(cores=1) == 1
     assert not (tmp_path / "test/one.nc").exists() and (tmp_path / "test/other.nc").exists()
     assert "1 records finished, 0 failed, 1 left" in capfd.readouterr().err

@@ -142,7 +142,7 @@ class Queue:
         ]
 
     def run(self, minutes: float | None = None, cores: int | None = None) -> int:
-        """Train one entry after the other, leaving out what another such call is at; how many records were finished.
+        """Train one entry after the other, but what another call into this folder is at; how many it finished.
 
         After ``minutes``, or at SIGTERM or Ctrl-C, trainings write a checkpoint and end: the same call goes on.
         TrainingFailed, in the end, where some failed, or would have replaced the record of something else.
@@ -153,7 +153,7 @@ class Queue:
             for entry in todo:
                 if workers.STOP.is_set():
                     break
-                with workers.alone(records.cache_folder() / "locks" / f"queue-{entry.experiment.hash}") as taken:
+                with workers.alone(lock := self.out / ".parts" / f"queue-{entry.experiment.hash}") as taken:
                     if taken or entry.is_done(self.out):
                         continue
                     try:
@@ -165,6 +165,7 @@ class Queue:
                         _say(str(error))
                     else:
                         finished += 1
+                        lock.unlink(missing_ok=True)  # who comes later finds the record
         left = sum(not one.is_done(self.out) for one in todo) - failed
         told = f"{finished} records finished, {failed} failed, {left} left" + "; the same command goes on" * (left > 0)
         if failed:
