@@ -533,6 +533,7 @@ def test_fast_products_are_opt_in_part_of_the_recipe_and_over_when_the_training_
         ({"name": "my.own/sums"}, "words of letters"),
         ({"stop": Stop("test_acuracy")}, "'test_acuracy' is waited for and never taken"),
         ({"watch": Watch((("test_accuracy", 0.9),), every=0)}, "every=0"),
+        ({"watch": Watch((("test_accuracy", 0.9),), leave=1)}, "leave = 1: True or False is needed"),
         ({"measures": "weight_norm"}, "a tuple is needed"),
         ({"runs": members(SGD(0.1))[0]}, "a tuple is needed"),
         ({"schedule": 10}, "schedule = 10: a Schedule"),
@@ -625,7 +626,7 @@ def test_a_measure_whose_number_has_no_place_in_a_record_is_refused_at_the_first
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"steps": 2.5}, r"steps=2\.5"),
+        ({"steps": 2.5}, r"steps = 2\.5: an integer is needed"),
         ({"optimizer": AdamW("1e-2")}, "lr = '1e-2': a finite number"),
         ({"optimizer": AdamW(0.1, betas=(0.9, 1.5))}, r"betas = \(0\.9, 1\.5\)"),
         ({"optimizer": AdamW(0.1, betas=(0.9,))}, r"betas = \(0\.9,\): two in \[0, 1\)"),
@@ -633,7 +634,10 @@ def test_a_measure_whose_number_has_no_place_in_a_record_is_refused_at_the_first
         ({"optimizer": dataclasses.make_dataclass("Lion", [], bases=(AdamW,), frozen=True)(0.1)}, "not .*Lion"),
         ({"optimizer": torch.optim.AdamW([torch.zeros(1)])}, "WarmAdamW of grokbook.optim is needed"),
         ({"model": torch.nn.Linear(2, 2)}, "Model of grokbook.train.contract: .*Linear"),
-        ({"model": TwoLayerMLP(11, 8.0)}, r"width=8\.0"),
+        ({"model": TwoLayerMLP(11, 8.0)}, r"width = 8\.0: an integer"),
+        ({"model": TwoLayerMLP(11, True)}, "width = True: an integer"),
+        ({"model": TwoLayerMLP(11, 8, batch_norm=1)}, "batch_norm = 1: True or False is needed"),
+        ({"optimizer": SGD(True)}, "lr = True: a number"),
         ({"model": TwoLayerMLP(5, 8)}, "made for p = 5, and the task has p = "),
         ({"batch_size": 0}, "batch_size = 0: between 1 and the"),
         ({"task": Seeded(11)}, "a task's or model's seed: a record has a column of that name"),

@@ -25,6 +25,7 @@ ENGINE_VERSION = 1
 
 LOSSES = ("mse", "cross_entropy")
 CURVES = ("train_loss", "test_loss", "train_accuracy", "test_accuracy")  # taken whatever else is asked for
+PLAIN = {"bool": "True or False", "int": "an integer", "float": "a number"}  # what a field of such a type needs
 COLUMNS = ("label", "seed", "steps", "loss")  # that a record has of a run, beside what it is made of
 DIMENSIONS = ("run", "step", "snapshot", "snapshot_step", "stopped_at", "diverged_at")  # and what else a record says
 
@@ -190,6 +191,8 @@ class Experiment:
         for name, needed in (("schedule", Schedule), ("stop", Stop | None), ("watch", Watch | None)):
             if not isinstance(value := getattr(self, name), needed):
                 raise ValueError(f"{name} = {value!r}: a {name.capitalize()} of grokbook.train.experiment is needed")
+            if value:
+                _settle(value)
         if not self.runs:
             raise ValueError(f"{self.name}: an experiment needs at least one run (is seeds at least 1?)")
         for step in self.snapshots:
@@ -274,14 +277,19 @@ def hash_of(recipe: dict[str, Any]) -> str:
 
 
 def _settle(thing: Any) -> None:
-    """Make NumPy's numbers Python's and lists tuples; ``ValueError`` for no whole number where a field is of them."""
+    """Make NumPy's numbers Python's and lists tuples; ``ValueError`` for what a field of flags or numbers cannot hold.
+
+    Python takes 1 for True: recipes that differ in that would be equal, and have another hash each.
+    """
     for f in fields(thing):
         value = getattr(thing, f.name)
         if isinstance(value, np.generic | list):
             value = tuple(value) if isinstance(value, list) else value.item()
             object.__setattr__(thing, f.name, value)
-        if str(getattr(f.type, "__name__", f.type)).removesuffix(" | None") == "int" and isinstance(value, float | str):
-            raise ValueError(f"{f.name} must be an integer, got {f.name}={value!r}")
+        kind = str(getattr(f.type, "__name__", f.type)).removesuffix(" | None")
+        wrong = isinstance(value, bool) != (kind == "bool") or (kind == "int" and isinstance(value, float | str))
+        if kind in PLAIN and value is not None and wrong:
+            raise ValueError(f"{f.name} = {value!r}: {PLAIN[kind]} is needed")
 
 
 def describe(thing: Any) -> Any:
