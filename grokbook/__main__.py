@@ -19,20 +19,24 @@ from typing import Any, NoReturn
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's, read at its import: on busy cores two wait for each other
 
-import numpy as np
+try:
+    import numpy as np
 
-import grokbook
-from grokbook import register as criteria
-from grokbook import session, words
-from grokbook.book import build, parameters
-from grokbook.book.parameters import BadInput
-from grokbook.chapters import Entry, chapters
-from grokbook.chapters import experiments as entries
-from grokbook.curves import first_step
-from grokbook.train import planning, queue, records, runner, say, workers
-from grokbook.train import verify as check
-from grokbook.train.experiment import Experiment
-from grokbook.train.workers import TrainingFailed
+    import grokbook
+    from grokbook import register as criteria
+    from grokbook import session, words
+    from grokbook.book import build, parameters
+    from grokbook.book.parameters import BadInput
+    from grokbook.chapters import Entry, chapters
+    from grokbook.chapters import experiments as entries
+    from grokbook.curves import first_step
+    from grokbook.train import planning, queue, records, runner, say, workers
+    from grokbook.train import verify as check
+    from grokbook.train.experiment import Experiment
+    from grokbook.train.workers import TrainingFailed
+except KeyboardInterrupt:  # within the second that they take
+    print("grokbook: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 
 def list_(arguments: argparse.Namespace) -> None:

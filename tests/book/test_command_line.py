@@ -101,6 +101,13 @@ def test_the_package_runs_as_a_command():
     assert answer.returncode == 2 and len(answer.stderr.splitlines()) == 1
 
 
+def test_an_interrupt_while_the_command_is_imported_is_one_line(tmp_path):
+    (tmp_path / "numpy.py").write_text("raise KeyboardInterrupt")
+    command, known = [sys.executable, "-m", "grokbook", "list"], {**os.environ, "PYTHONPATH": str(tmp_path)}
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=book.ROOT, env=known)
+    assert answer.returncode == 130 and answer.stderr == "grokbook: interrupted\n"
+
+
 def test_a_refusal_touches_no_file(small_book):
     root = small_book("print(p)")
     before = sorted(root.rglob("*"))
