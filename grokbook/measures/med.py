@@ -14,17 +14,14 @@ def main_embedding_difference(
 ) -> Array:
     """MED: how far the embeddings of consecutive numbers lie apart, Gu et al. (2025), definition 4.2.
 
-    The defaults are the definition. The measure changes when the residues are relabelled by i -> a i, which leaves
-    addition the same task: the MED of the relabelled embedding is the one with ``step=a``.
+    From (..., p, d) to (...). The defaults are the definition. The measure changes when the residues are relabelled by
+    i -> a i, which leaves addition the same task: the MED of the relabelled embedding is the one with ``step=a``.
 
     Args:
         embedding: (..., p, d) one row a residue, in order; word embeddings, without a positional table.
         cyclic: count the differences that wrap from p - 1 to 0.
-        reduction: "mean" or "sum" over the differences, "none" keeps them.
+        reduction: "mean" or "sum" over the differences.
         step: compare i with i + step, not a multiple of p.
-
-    Returns:
-        (...), or with "none" (..., p) differences if cyclic, else (..., p - step).
 
     Raises:
         ValueError: fewer than two rows, a step without a difference, or an unknown reduction.
@@ -36,11 +33,10 @@ def main_embedding_difference(
     if not isinstance(step, int | np.integer) or step % p == 0 or not (cyclic or 0 < step < p):
         wanted = "a whole number, no multiple of p" if cyclic else "a whole number from 1 to p - 1 without the wrap"
         raise ValueError(f"step must be {wanted}, got step={step} with p={p}")
-    reductions = {"mean": lambda d: d.mean(-1), "sum": lambda d: d.sum(-1), "none": lambda d: d}
-    checks.one_of("reduction", reduction, tuple(reductions))
+    checks.one_of("reduction", reduction, ("mean", "sum"))
     ahead = np.roll(embedding, -step, axis=-2)
-    differences = np.sqrt(np.square(ahead - embedding).sum(-1))  # (..., p)
-    return reductions[reduction](differences if cyclic else differences[..., : p - step])
+    differences = np.sqrt(np.square(ahead - embedding).sum(-1))[..., : p if cyclic else p - step]
+    return differences.mean(-1) if reduction == "mean" else differences.sum(-1)
 
 
 def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, Array]:

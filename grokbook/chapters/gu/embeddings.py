@@ -102,7 +102,7 @@ def vocabularies(record: xr.Dataset) -> xr.Dataset:
     for table in record.W_E.values[0].astype(float):
         a, b = measures.embedding_blocks(table, p, offset)
         apart = [np.linalg.norm(x[:, None] - y, axis=-1) for x, y in ((a, a), (b, b), (a, b))]
-        med, sizes = float(theory.published_med(a, b)), [float(one.max()) for one in apart]
+        med, sizes = float(theory.MED_FORMS["M1"](a, b)), [float(one.max()) for one in apart]
         rows.append((*sizes[:2], max(sizes), float(apart[2].min()), med, 2 * med / sum(sizes[:2])))
     names = ("A", "B", "union", "between", "neighbours", "relative")
     return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})

@@ -14,12 +14,20 @@ MED_STEPS = (2, 3, 5, 7, 11)
 
 
 def _med(now: Measured) -> Numbers:
-    """MED in its published forms and its controls, on the word embeddings; means over the operands' two blocks."""
+    """MED in its published forms, and what it must beat to say more than that weights shrink, on the word embeddings.
+
+    The controls are means over the operands' two blocks: the norm R, MED over it, and MED of permuted residues.
+    """
     p, offset = now.model.p, now.model.offset
     blocks = measures.embedding_blocks(now.params["W_E"], p, offset)
     both = np.stack(blocks) if offset else blocks[0][None]  # (blocks, M, p, d)
-    forms = {f"med_{form}": theory.published_med(*blocks, form=form) for form in theory.MED_FORMS}
-    controls = {name: found.mean(0) for name, found in theory.med_controls(both).items()}
+    forms = {f"med_{form}": of(*blocks) for form, of in theory.MED_FORMS.items()}
+    norm = measures.embedding_norm(both)
+    controls = {
+        "embedding_norm": norm.mean(0),
+        "med_over_norm": ratio(measures.main_embedding_difference(both), norm).mean(0),
+        "med_permuted": measures.permuted_embedding_difference(both).mean(0),
+    }
     steps = {
         f"med_step_{step}": measures.main_embedding_difference(both, step=step).mean(0)
         for step in MED_STEPS

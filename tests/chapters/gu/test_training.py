@@ -143,11 +143,13 @@ def test_med_and_its_controls_are_those_of_the_embedding(offset):
     record = engine.train(experiment(run, snapshots=(-1,), keep=("W_E", "W_U"))).isel(run=0, step=-1, snapshot=0)
     blocks = measures.embedding_blocks(record.W_E.values, P, offset)
     for form in ("M1", "M2", "M3", "M4", "M5", "M6"):
-        assert float(record[f"med_{form}"]) == pytest.approx(float(theory.published_med(*blocks, form=form)), rel=1e-6)
-    controls = [theory.med_controls(block) for block in blocks]
-    assert set(controls[0]) == {"embedding_norm", "med_over_norm", "med_permuted"}
-    for name in controls[0]:
-        assert float(record[name]) == pytest.approx(np.mean([one[name] for one in controls]), rel=1e-6)
+        assert float(record[f"med_{form}"]) == pytest.approx(float(theory.MED_FORMS[form](*blocks)), rel=1e-6)
+    norms = [measures.embedding_norm(block) for block in blocks]
+    over_norm = [measures.main_embedding_difference(block) / norm for block, norm in zip(blocks, norms, strict=True)]
+    permuted = [measures.permuted_embedding_difference(block) for block in blocks]
+    controls = {"embedding_norm": norms, "med_over_norm": over_norm, "med_permuted": permuted}
+    for name, of_blocks in controls.items():
+        assert float(record[name]) == pytest.approx(np.mean(of_blocks), rel=1e-6)
     step = np.mean([measures.main_embedding_difference(block, step=5) for block in blocks])
     assert float(record.med_step_5) == pytest.approx(step, rel=1e-6)
 

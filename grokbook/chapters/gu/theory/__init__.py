@@ -9,6 +9,5 @@ from grokbook.chapters.gu.theory.coverage import *  # noqa: F403
 from grokbook.chapters.gu.theory.flow import *  # noqa: F403
 from grokbook.chapters.gu.theory.forms import *  # noqa: F403
 from grokbook.chapters.gu.theory.masks import *  # noqa: F403
-from grokbook.chapters.gu.theory.sums import *  # noqa: F403
 from grokbook.chapters.gu.theory.symmetry import *  # noqa: F403
 from grokbook.chapters.gu.theory.uniformity import *  # noqa: F403

@@ -7,21 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
-from grokbook.chapters.gu.theory.arrays import (
-    Integers,
-    Seed,
-    class_labels,
-    line_distances,
-    ring_distances,
-    square_mask,
-)
 from grokbook.measures.common import Array, ratio
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 def diamond_size(k: int) -> int:
     """C, the number of points at a distance below k, far from any border: 1 + 4 (1 + ... + (k - 1))."""
-    k = checks.integer("k", k, 1)
     return 1 + 2 * k * (k - 1)
 
 
@@ -31,14 +24,18 @@ def coverage_bound(p: int, k: int) -> float:
     It is where N (1 - C/N)^m, with N = p**2 points and m independent draws, falls to one expected uncovered point: an
     estimate of when coverage is likely, not a lower bound.
     """
-    return 2 * math.log(checks.integer("p", p, 2)) / diamond_size(k)
+    return 2 * math.log(p) / diamond_size(k)
+
+
+def _distances(p: int, *, torus: bool) -> Integers:
+    """(p, p) distances of coordinates on the plain grid, or on the torus."""
+    apart = np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    return np.minimum(apart, p - apart) if torus else apart
 
 
 def diamond_counts(p: int, k: int, *, torus: bool = False) -> Integers:
     """How many points lie at a distance below k of each point, itself included: (p, p). Borders cut diamonds."""
-    p, k = _coverage_arguments(p, k)
-    apart = ring_distances(p) if torus else line_distances(p)  # (p, p) distance of two coordinates
-    at = (apart[..., None] == np.arange(k)).sum(1)  # (p, k) coordinates at exactly that distance
+    at = (_distances(p, torus=torus)[..., None] == np.arange(k)).sum(1)  # (p, k) coordinates at exactly that distance
     within = at.cumsum(-1)
     return (at @ within[:, ::-1].T).astype(np.int64)  # r away in i leaves k - 1 - r in j
 
@@ -48,34 +45,26 @@ def expected_uncovered(p: int, k: int, train_size: ArrayLike, *, torus: bool = F
 
     A diamond of c points stays empty with probability C(N - c, m) / C(N, m): pairs are drawn without replacement.
     """
-    p, k = _coverage_arguments(p, k)
     sizes, points = np.unique(diamond_counts(p, k, torus=torus), return_counts=True)
-    train_size = np.asarray(train_size)
-    for m in train_size.ravel().tolist():
-        checks.integer("train_size", m, 0, p * p)
-    return empty_probability(p * p, train_size, sizes) @ points.astype(float)
+    return empty_probability(p * p, np.asarray(train_size), sizes) @ points.astype(float)
 
 
-def covered_fraction(train_mask: ArrayLike, k: int) -> Array:
+def covered_fraction(train_mask: Mask, k: int) -> Array:
     """Theorem 3.12's prop, the share of test pairs at a distance below k of a training pair: (..., p, p) -> (...).
 
     nan where there is no test pair.
     """
-    train_mask = square_mask(train_mask)
-    _, k = _coverage_arguments(train_mask.shape[-1], k)
     covered = _spread(train_mask, np.logical_or, k) & ~train_mask
     return ratio(covered.sum((-2, -1)), (~train_mask).sum((-2, -1)))
 
 
-def coverage_times(p: int, k: int, draws: int, *, generator: Seed = None) -> Integers:
+def coverage_times(p: int, k: int, draws: int, *, generator: int) -> Integers:
     """When each point gets covered while pairs join the training set in a random order: (draws, p, p), from 1 to p**2.
 
     A point is uncovered by the first m pairs if its time exceeds m; the largest time covers everything.
     """
-    p, k = _coverage_arguments(p, k)
-    draws, generator = checks.integer("draws", draws, 1), np.random.default_rng(generator)
     orders = np.tile(np.arange(1, p * p + 1, dtype=np.int64), (draws, 1))
-    return _spread(generator.permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k)
+    return _spread(np.random.default_rng(generator).permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k)
 
 
 def empty_probability(points: int, train_size: NDArray, sizes: Integers) -> Array:
@@ -96,23 +85,16 @@ def _spread(values: NDArray, combine: np.ufunc, k: int) -> NDArray:
     return values
 
 
-def _coverage_arguments(p: int, k: int) -> tuple[int, int]:
-    p = checks.integer("p", p, 2)
-    return p, checks.integer("k", k, 1, 2 * p - 1)  # at a distance below 2 p - 1 lies the whole grid
-
-
-def same_class_distance(train_mask: ArrayLike, labels: ArrayLike) -> Array:
+def same_class_distance(train_mask: Mask, labels: Integers) -> Array:
     """How far each pair is on the torus from the nearest training pair of its answer: (..., p, p) -> (..., p, p).
 
     0 for training pairs, inf for a class without any. ``labels``: (p, p) answers.
     """
-    train_mask = square_mask(train_mask)
     p = train_mask.shape[-1]
-    labels = class_labels(labels, p).ravel()
-    apart = ring_distances(p)
+    apart = _distances(p, torus=True)
     distance = np.full((math.prod(train_mask.shape[:-2]), p * p), np.inf)
-    order = np.argsort(labels, kind="stable")
-    classes = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    order = np.argsort(labels, axis=None, kind="stable")
+    classes = np.split(order, np.flatnonzero(np.diff(labels.ravel()[order])) + 1)
     for trained, nearest in zip(train_mask.reshape(-1, p * p), distance, strict=True):
         for members in classes:
             known = members[trained[members]]
@@ -122,7 +104,7 @@ def same_class_distance(train_mask: ArrayLike, labels: ArrayLike) -> Array:
     return distance.reshape(train_mask.shape)
 
 
-def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike) -> Array:
+def same_class_coverage(train_mask: Mask, labels: Integers, D: ArrayLike) -> Array:
     """The share of test pairs with a training pair of the same answer at a distance of at most D.
 
     Theorem 3.10 (i) makes this the ceiling of test accuracy, with a strict d < D_1 and an unknown D_1; its case (ii) is
@@ -135,26 +117,19 @@ def same_class_coverage(train_mask: ArrayLike, labels: ArrayLike, D: ArrayLike) 
 
     Returns:
         (...) or (..., n), nan where there is no test pair.
-
-    Raises:
-        ValueError: a mask or labels that are no squares of one size, or a D below 0.
     """
-    D = np.asarray(D, float)
-    if D.ndim > 1 or not (D >= 0).all():
-        raise ValueError(f"D must be a distance of at least 0 or several in one row, got {D.tolist()}")
-    test = ~square_mask(train_mask)
+    D, test = np.asarray(D, float), ~train_mask
     distance = same_class_distance(train_mask, labels)
     reached = test & np.isfinite(distance)
     near = np.stack([(reached & (distance <= one)).sum((-2, -1)) for one in D.ravel()], -1)
     return ratio(near, test.sum((-2, -1))[..., None]).reshape((*test.shape[:-2], *D.shape))
 
 
-def matching_distance(train_mask: ArrayLike, labels: ArrayLike, accuracy: float) -> float:
+def matching_distance(train_mask: Mask, labels: Integers, accuracy: float) -> float:
     """The D at which `same_class_coverage` of one mask (p, p) equals an accuracy, between the distances that occur.
 
     Infinite if the coverage never gets there.
     """
-    train_mask = square_mask(train_mask)
     distances = same_class_distance(train_mask, labels)[~train_mask]
     D, pairs = np.unique(distances[np.isfinite(distances)], return_counts=True)
     coverage = np.concatenate([[0], pairs.cumsum() / len(distances)])

@@ -6,11 +6,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from grokbook import checks
-from grokbook.chapters.gu.theory.arrays import Mask, Seed
 
+Mask = NDArray[np.bool_]
+Seed = np.random.Generator | int
 HOLES = ("square", "strip")
 SPLITS = ("code", "text")
 
@@ -22,15 +23,14 @@ def hole(kind: str, p: int, size: int) -> Mask:
         kind: "square" for i <= size and j <= size, "strip" for i <= size and any j.
         size: the paper's k or t, from 0 to p - 2, so that something is left outside.
     """
-    p = checks.integer("p", p, 2)
     checks.one_of("kind", kind, HOLES)
-    size = checks.integer("size", size, 0, p - 2)
+    checks.integer("size", size, 0, p - 2)
     inside = np.arange(p) <= size
     return inside[:, None] & (inside if kind == "square" else np.ones(p, bool))
 
 
 def draw_training_mask(
-    p: int, train_fraction: float, *, holed: ArrayLike | None = None, split: str = "code", generator: Seed = None
+    p: int, train_fraction: float, *, holed: Mask | None = None, split: str = "code", generator: Seed
 ) -> Mask:
     """Draw a training set that avoids a hole: (p, p), true where trained.
 
@@ -40,10 +40,7 @@ def draw_training_mask(
         split: how many to draw. "code", the released scripts: floor(alpha p**2) or all that the hole leaves;
             "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves.
     """
-    p = checks.integer("p", p, 2)
-    holed = np.zeros((p, p), bool) if holed is None else np.asarray(holed, bool)
-    if holed.shape != (p, p):
-        raise ValueError(f"holed must have shape (p, p) = ({p}, {p}), got {holed.shape}")
+    holed = np.zeros((p, p), bool) if holed is None else holed
     size = training_size(p, train_fraction, int(holed.sum()), split=split)
     mask = np.zeros(p * p, bool)
     mask[np.random.default_rng(generator).permutation(np.flatnonzero(~holed))[:size]] = True
@@ -52,10 +49,6 @@ def draw_training_mask(
 
 def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
     """How many pairs `draw_training_mask` draws when ``hole_size`` of the p**2 are kept out."""
-    p = checks.integer("p", p, 2)
-    hole_size = checks.integer("hole_size", hole_size, 0, p * p - 1)
-    if not 0 < train_fraction < 1:
-        raise ValueError(f"train_fraction must be between 0 and 1, got {train_fraction}")
     checks.one_of("split", split, SPLITS)
     left = p * p - hole_size
     return min(left, math.floor(train_fraction * (p * p if split == "code" else left) + 1e-9))  # 0.29 * 100 is 29

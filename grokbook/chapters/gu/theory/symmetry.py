@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
-from grokbook.chapters.gu.theory.arrays import Integers, square_mask
 from grokbook.measures.common import Array, ratio
 
+Mask = NDArray[np.bool_]
 
-def mirror_accuracy(train_mask: ArrayLike, holed: ArrayLike | None = None) -> Array:
+
+def mirror_accuracy(train_mask: Mask, holed: Mask | None = None) -> Array:
     """Test accuracy of knowing just that f(i, j) = f(j, i): the rival explanation of table 1 and figure 4.
 
     Args:
         train_mask: (..., p, p) -> (...); nan where there is no test pair.
         holed: (p, p) the hole, outside of which everything is taken as right; None takes nothing for granted.
     """
-    trained = square_mask(train_mask)
-    test, right = ~trained, np.swapaxes(trained, -1, -2)
+    test, right = ~train_mask, np.swapaxes(train_mask, -1, -2)
     if holed is not None:
-        right = right | ~np.asarray(holed, bool)
+        right = right | ~holed
     return ratio((right & test).sum((-2, -1)), test.sum((-2, -1)))
 
 
-def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
+def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> NDArray[np.int64]:
     """Which pairs linear symmetries of a task carry into each other.
 
     Args:
@@ -36,7 +35,6 @@ def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
     Returns:
         (p, p) a number for each pair, the same throughout an orbit.
     """
-    p = checks.integer("p", p, 2)
     i, j = np.divmod(np.arange(p * p), p)
     orbit, images = np.arange(p * p), []
     for move in moves:
@@ -52,12 +50,11 @@ def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> Integers:
             return orbit.reshape(p, p)
 
 
-def symmetry_share(train_mask: ArrayLike, moves: Sequence[ArrayLike]) -> Array:
+def symmetry_share(train_mask: Mask, moves: Sequence[ArrayLike]) -> Array:
     """The share of test pairs that some symmetry carries into the training set: (..., p, p) -> (...).
 
     With the mirror alone it is `mirror_accuracy`; nan where there is no test pair.
     """
-    train_mask = square_mask(train_mask)
     p = train_mask.shape[-1]
     orbit = symmetry_orbits(p, moves).ravel()
     flat = train_mask.reshape(-1, p * p)
@@ -70,5 +67,4 @@ def symmetry_share(train_mask: ArrayLike, moves: Sequence[ArrayLike]) -> Array:
 
 def roots_of_unity(p: int, n: int) -> tuple[int, ...]:
     """The solutions of x**n = 1 mod p, in order: symmetries of x**n + y**n."""
-    p, n = checks.integer("p", p, 2), checks.integer("n", n, 1)
     return tuple(x for x in range(p) if pow(x, n, p) == 1)

@@ -1,11 +1,10 @@
-"""MED beside Fourier power, how both versions smooth their curves, and assumption 1 of the earlier one."""
+"""How embeddings spread: MED beside Fourier power, how both versions smooth their curves, assumption 1, lemma B.1."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from grokbook import checks
 from grokbook.measures.common import Array
 
 
@@ -22,7 +21,7 @@ def circle_med(p: int, frequencies: ArrayLike, radii: ArrayLike = 1.0) -> float:
         frequencies: (n,) integers.
         radii: of the circles, a number or (n,).
     """
-    chords = 2 * np.asarray(radii, float) * np.sin(np.pi * np.asarray(frequencies) / checks.integer("p", p, 2))
+    chords = 2 * np.asarray(radii, float) * np.sin(np.pi * np.asarray(frequencies) / p)
     return float(np.sqrt(np.square(chords).sum()))
 
 
@@ -50,3 +49,14 @@ def published_smoothing(values: ArrayLike, *, start: int = 1000, window: int = 5
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     found = np.convolve(np.pad(found, reach, mode="symmetric"), kernel / kernel.sum(), "valid")
     return np.concatenate((raw[:start], found[start:]))
+
+
+def smallest_operator_norm(tokens: ArrayLike) -> float:
+    """The least norm of a linear map with l(x_i) + l(x_{-i}) = r for all i and |r| = 1; infinity if there is none.
+
+    It is 1 / dist(0, affine hull of the sums); lemma B.1 says 1 / (2M) for tokens (p, d) of a length of at most M.
+    """
+    tokens = np.asarray(tokens, float)
+    sums = tokens + tokens[-np.arange(len(tokens))]
+    v = np.linalg.lstsq(sums, np.ones(len(sums)), rcond=1e-10)[0]  # shortest with <sum, v> = 1 for all: w -> r <w, v>
+    return float(np.linalg.norm(v)) if np.allclose(sums @ v, 1, atol=1e-6) else float("inf")
