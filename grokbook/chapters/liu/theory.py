@@ -4,7 +4,7 @@ Equation numbers are the paper's; where a printed equation is wrong the docstrin
 symbols are 0 .. p - 1 and a sample is an unordered pair of them: in ``train_pairs`` (..., n, 2) the order within a
 pair and repeats do not matter, and leading axes are independent training sets. There are N = p (p + 1) / 2 samples,
 and ``held`` (..., N) says which of them a training set has. One step of an optimizer lasts one learning rate of the
-theory's time. Random draws come from ``generator``: a numpy Generator, a seed, or None for fresh entropy.
+theory's time. Random draws come from ``generator``: a numpy Generator or a seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grokbook.measures import parallelogram_gaps, sums_of
 from grokbook.measures.common import Array
 
 Held = NDArray[np.bool_]
-Seed = np.random.Generator | int | None
+Seed = np.random.Generator | int
 
 ZERO = 1e-8  # an eigenvalue of A^T A below this is zero; A holds integers, and rounding leaves about 1e-12
 
@@ -30,29 +30,15 @@ def parallelograms(p: int) -> NDArray[np.int64]:
 
     Equation 19 lists sorted quadruples instead, whose halves need not have equal sums.
     """
-    pairs, couples = sums_of(checks.integer("p", p, 3))
+    pairs, couples = sums_of(p)
     return pairs[couples].reshape(-1, 4)
 
 
-def parallelograms_of(pairs: ArrayLike, p: int) -> NDArray[np.int64]:
-    """P0(D), eq. 1: the rows (k, 4) of `parallelograms` both of whose samples are in one training set (n, 2).
-
-    ``ValueError`` for more than one set, or symbols outside 0 to p - 1.
-    """
-    held, (samples, couples) = which_held(pairs, p), sums_of(p)
-    if held.ndim > 1:
-        raise ValueError(f"pairs must be one set of shape (n, 2), got {np.shape(pairs)}")
-    return samples[couples[held[couples].all(-1)]].reshape(-1, 4)
-
-
 def which_held(pairs: ArrayLike, p: int) -> Held:
-    """(..., n, 2) pairs -> (..., N), which of all samples are among them; ``ValueError`` if they are no such pairs."""
-    p, pairs = checks.integer("p", p, 3), np.asarray(pairs)
-    if pairs.ndim < 2 or not pairs.size or pairs.shape[-1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError(f"train_pairs must be integers of shape (..., n, 2), got {pairs.dtype} of {pairs.shape}")
-    if len(outside := pairs[((pairs < 0) | (pairs >= p)).any(-1)]):
-        i, j = outside[0]
-        raise ValueError(f"train_pairs must hold symbols from 0 to {p - 1}, got the pair ({i}, {j})")
+    """(..., n, 2) pairs -> (..., N), which of all samples are among them; ``ValueError`` for a symbol outside."""
+    pairs = np.asarray(pairs)
+    if ((pairs < 0) | (pairs >= p)).any():
+        raise ValueError(f"train_pairs must hold symbols from 0 to {p - 1}, got {pairs.min()} to {pairs.max()}")
     seen = np.zeros((*pairs.shape[:-2], p * p), bool)  # of ordered pairs
     np.put_along_axis(seen, pairs.astype(np.int64) @ np.array([p, 1]), True, -1)
     i, j = sums_of(p).pairs.T
@@ -62,12 +48,10 @@ def which_held(pairs: ArrayLike, p: int) -> Held:
 # ------------------------------------------------------------------------- what a training set implies, section 3.2, C
 
 
-def random_training_sets(p: int, size: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
-    """Training sets drawn without replacement: (count, size, 2); ``ValueError`` where the table has not so many."""
-    pairs = sums_of(checks.integer("p", p, 3)).pairs
-    if not 1 <= checks.integer("size", size, 0) <= len(pairs):
-        raise ValueError(f"size must be from 1 to {len(pairs)} samples for p={p}, got size={size}")
-    order = np.random.default_rng(generator).random((checks.integer("count", count, 1), len(pairs))).argsort(-1)
+def random_training_sets(p: int, size: int, count: int, *, generator: Seed) -> NDArray[np.int64]:
+    """Training sets drawn without replacement, (count, size, 2), of 1 to N samples."""
+    pairs = sums_of(p).pairs
+    order = np.random.default_rng(generator).random((count, len(pairs))).argsort(-1)
     return pairs[order[:, :size]]
 
 
@@ -107,12 +91,10 @@ def rate_factor(held: Held, p: int, averaging: str, Z0: float) -> Array:
     """What turns an eigenvalue of A^T A into a rate: 2 / Z0 ("sum") or 2 / (Z0 |P0(D)|) ("mean"), (...).
 
     "mean" is eqs 5 and 8 as printed; "sum" leaves the average out, which is what the time axes of figures 4 (c) and 5
-    (b) need. Equation 42 has half of either. Without a parallelogram |P0(D)| counts as 1. ``ValueError``: Z0 not above
-    0, or an unknown averaging.
+    (b) need. Equation 42 has half of either. Without a parallelogram |P0(D)| counts as 1. ``ValueError`` for an unknown
+    averaging.
     """
     checks.one_of("averaging", averaging, ("sum", "mean"))
-    if not Z0 > 0:
-        raise ValueError(f"Z0 must be above 0, got {Z0}")
     count = held[..., sums_of(p).couples].all(-1).sum(-1)
     return 2 / Z0 / (count.clip(1) if averaging == "mean" else np.ones(count.shape))
 
@@ -148,17 +130,15 @@ def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False) ->
     return share_reached(held, implied(held, p), sums_of(p).couples, held_out)
 
 
-def predicted_accuracy(
-    embedding: ArrayLike, train_pairs: ArrayLike, delta: float = 0.1, *, held_out: bool = False
-) -> Array:
+def predicted_accuracy(embedding: ArrayLike, train_pairs: ArrayLike, delta: float = 0.1) -> Array:
     """The accuracy that embeddings (..., p, d) allow after training on D, eqs 12 and 13, as a fraction (...).
 
     A sample is right if it is trained on or closes a parallelogram, to ``delta`` as in
-    `grokbook.measures.representation_quality_index`, with one that is; ``held_out`` counts only those outside D.
-    Leading axes of both broadcast; nan where an embedding is not finite.
+    `grokbook.measures.representation_quality_index`, with one that is. Leading axes of both broadcast; nan where an
+    embedding is not finite.
     """
     gaps, p = parallelogram_gaps(embedding), np.shape(embedding)[-2]
-    found = share_reached(which_held(train_pairs, p), gaps <= delta, sums_of(p).couples, held_out)
+    found = share_reached(which_held(train_pairs, p), gaps <= delta, sums_of(p).couples)
     return np.where(np.isfinite(embedding).all((-2, -1)), found, np.nan)[()]
 
 
@@ -169,21 +149,17 @@ def share_reached(held: Held, closed: NDArray[np.bool_], couples: NDArray[np.int
     for k, (x, y) in enumerate(couples):
         reached[..., x] |= closed[..., k] & held[..., y]
         reached[..., y] |= closed[..., k] & held[..., x]
-    if not held_out:
-        return reached.mean(-1)
-    if held.all(-1).any():
-        raise ValueError("the training set holds every sample, so there is none held out to predict")
-    return (reached & ~held).sum(-1) / (~held).sum(-1)
+    return (reached & ~held).sum(-1) / (~held).sum(-1) if held_out else reached.mean(-1)
 
 
-def critical_sizes(p: int, count: int, *, generator: Seed = None) -> NDArray[np.int64]:
+def critical_sizes(p: int, count: int, *, generator: Seed) -> NDArray[np.int64]:
     """How many samples it takes until the line is the only solution, figure 4 (a): (count,), between p and N.
 
     Each of ``count`` random orders adds all samples one by one, which can only lower the nullity, so bisection finds
     the first size with a nullity of 2. The share of sizes of at most n is the probability of the figure at n.
     """
-    N = len(sums_of(checks.integer("p", p, 3)).pairs)
-    order = np.random.default_rng(generator).random((checks.integer("count", count, 1), N)).argsort(-1)
+    N = len(sums_of(p).pairs)
+    order = np.random.default_rng(generator).random((count, N)).argsort(-1)
     rank = order.argsort(-1)  # (count, sample): its place in the order
     below, above = np.full(count, p - 2), np.full(count, N)  # the line is not implied below, it is above
     while (above - below > 1).any():
