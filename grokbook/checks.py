@@ -1,11 +1,11 @@
-"""Checks of arguments that theories and measures share: a wrong one gets one line that says what is allowed."""
+"""Checks of arguments that models, tasks and measures share: a wrong one gets one line that says what is allowed."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 
@@ -19,7 +19,14 @@ def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
     return value
 
 
-def one_of(name: str, value: str, choices: Sequence[str]) -> None:
+def sizes(thing: Any, **least: int) -> None:
+    """Refuse, with ``ValueError``, attributes of a thing that are below the least that each may be."""
+    for name, low in least.items():
+        if getattr(thing, name) < low:
+            raise ValueError(f"{name} = {getattr(thing, name)}: at least {low} is needed")
+
+
+def one_of(name: str, value: str, choices: Collection[str]) -> None:
     """Refuse, with ``ValueError``, a value that is not among the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook.checks import one_of
 from grokbook.measures.common import unmeasured
 from grokbook.words import number
 
@@ -166,8 +167,7 @@ class Claim:
     earlier: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.whose not in ("paper", "ours"):
-            raise ValueError(f"{self.id}: whose = {self.whose!r}: choose paper or ours")
+        one_of(f"whose claim {self.id} is", self.whose, ("paper", "ours"))
         if not self.parts:
             raise ValueError(f"{self.id}: a claim needs at least one part")
 

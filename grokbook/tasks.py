@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook import checks
+
 Recipe = Literal["trainer", "diagram"]
 
 SIGNS: dict[type, Any] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
@@ -102,10 +104,8 @@ class _Drawn:
     """A task of pairs, ``samples``, whose seed decides targets and training set together."""
 
     def __post_init__(self: Any) -> None:
-        if self.target_size < 0:
-            raise ValueError(f"target_size = {self.target_size}: a whole number of at least 0 is needed")
-        if (self.recipe or "trainer") not in get_args(Recipe):
-            raise ValueError(f"recipe = {self.recipe!r}: choose one of {', '.join(get_args(Recipe))}")
+        checks.sizes(self, target_size=0)
+        checks.one_of("recipe", self.recipe or "trainer", get_args(Recipe))
         rows = len(self.samples)
         if not 0 < self.train_size < rows:
             raise ValueError(
@@ -168,8 +168,7 @@ class AdditionTask(_Drawn):
     split_fields: ClassVar[tuple[str, ...]] = ("train_size", "pairs")
 
     def __post_init__(self) -> None:
-        if self.p < 2:
-            raise ValueError(f"p = {self.p}: a whole number of symbols of at least 2 is needed")
+        checks.sizes(self, p=2)
         if self.pairs:
             if outside := [pair for pair in self.pairs if not all(0 <= symbol < self.p for symbol in pair)]:
                 raise ValueError(f"pairs: {outside[0]} is outside the table; symbols are 0 to {self.p - 1}")

@@ -101,7 +101,7 @@ def test_a_change_after_the_record_may_lower_a_verdict_and_never_raise_it(now, t
 def test_a_claim_without_a_part_and_an_unknown_owner_are_refused():
     with pytest.raises(ValueError, match="at least one part"):
         Claim("a", "Fig. 1", "It learns.", ())
-    with pytest.raises(ValueError, match="paper or ours"):
+    with pytest.raises(ValueError, match="'paper', 'ours', got 'theirs'"):
         claim(at_least(0.9), whose="theirs")
 
 

@@ -241,7 +241,7 @@ def test_nothing_is_left_behind_beside_the_record():
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:0"])
 def test_an_unknown_device_is_refused_with_what_is_allowed(device):
-    with pytest.raises(ValueError, match="auto, cpu, cuda"):
+    with pytest.raises(ValueError, match="'auto', 'cpu', 'cuda'"):
         runner.choose_device(device)
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import heads_of, rows_of
 from grokbook.streams import Stream
@@ -64,12 +65,9 @@ class Decoder:
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
 
     def __post_init__(self) -> None:
-        if self.p < 2:
-            raise ValueError(f"p = {self.p}: at least 2 is needed")
+        checks.sizes(self, p=2, layers=1)
         if self.heads < 1 or self.d_model < 2 or self.d_model % self.heads or self.d_model % 2:
             raise ValueError(f"heads = {self.heads}: a divisor of an even d_model is needed, which is {self.d_model}")
-        if self.layers < 1:
-            raise ValueError(f"layers = {self.layers}: at least 1 is needed")
         if not 0 <= (self.dropout or 0) < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
 

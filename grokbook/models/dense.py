@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 
 LANES = 32  # numbers that a step of PyTorch's vectorised loops takes
@@ -101,8 +102,7 @@ class Dense:
     def __post_init__(self) -> None:
         if len(self.sizes) < 2 or min(self.sizes) < 1:
             raise ValueError(f"sizes = {tuple(self.sizes)}: at least two layers of at least one unit are needed")
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation = {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}")
+        checks.one_of("activation", self.activation, ACTIVATIONS)
         if not self.init_scale > 0:
             raise ValueError(f"init_scale = {self.init_scale}: it must be above 0")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
 
@@ -39,9 +40,7 @@ class EmbeddedMLP:
     offset: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("p", 2), ("d_model", 1), ("width", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} = {getattr(self, name)}: at least {least} is needed")
+        checks.sizes(self, p=2, d_model=1, width=1)
 
     @property
     def floats_per_sample(self) -> int:

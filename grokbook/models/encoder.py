@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
 from grokbook.streams import Stream
@@ -46,9 +47,7 @@ class PairEncoder:
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("symbol", "feature")}
 
     def __post_init__(self) -> None:
-        for name in ("p", "d_model", "layers", "hidden"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)}: a whole number of at least 1 is needed")
+        checks.sizes(self, p=1, d_model=1, layers=1, hidden=1)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
         if self.dropout:

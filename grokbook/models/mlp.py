@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Tensor, torch
 from grokbook.models.transformer import rows_of
 from grokbook.streams import Stream
@@ -60,12 +61,9 @@ class TwoLayerMLP:
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_in": ("hidden", "input"), "W_out": ("output", "hidden")}
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ValueError(f"width = {self.width}: a whole number of at least 1 is needed")
-        if self.scaling not in SCALINGS:
-            raise ValueError(f"scaling = {self.scaling!r}: choose one of {', '.join(SCALINGS)}")
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation = {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}")
+        checks.sizes(self, width=1)
+        checks.one_of("scaling", self.scaling, SCALINGS)
+        checks.one_of("activation", self.activation, ACTIVATIONS)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
         if self.dropout:

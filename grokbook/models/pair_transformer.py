@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, get_args
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
 
@@ -70,16 +71,12 @@ class PairTransformer:
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
 
     def __post_init__(self) -> None:
-        if self.p < 2:
-            raise ValueError(f"p = {self.p}: at least 2 is needed")
+        checks.sizes(self, p=2, layers=1)
+        checks.one_of("start", self.start, get_args(Start))
         if self.heads < 1 or self.d_model < 1 or self.d_model % self.heads:
             raise ValueError(f"heads = {self.heads}: a divisor of d_model = {self.d_model} is needed")
-        if self.layers < 1:
-            raise ValueError(f"layers = {self.layers}: at least 1 is needed")
         if not 0 <= self.offset <= self.p:
             raise ValueError(f"offset = {self.offset}: from 0 to p = {self.p}, else j + offset leaves the vocabulary")
-        if self.start not in get_args(Start):
-            raise ValueError(f"start = {self.start!r}: choose one of {', '.join(get_args(Start))}")
         if self.start != "gaussian" and self.vocabulary > self.d_model:
             raise ValueError(
                 f"d_model = {self.d_model}: the {self.start} start needs one for each of {self.vocabulary} tokens"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 
 STAGES = (64, 128, 256, 512)
@@ -64,8 +65,7 @@ class ResNet18:
             raise ValueError(
                 f"size = {self.size}, classes = {self.classes}: at least 8 pixels and 2 classes are needed"
             )
-        if self.head not in ("pool", "flatten"):
-            raise ValueError(f"head = {self.head!r}: choose one of pool, flatten")
+        checks.one_of("head", self.head, ("pool", "flatten"))
 
     @classmethod
     def pretrained(cls, file: str | Path, **sizes: Any) -> ResNet18:

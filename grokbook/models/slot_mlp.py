@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
 from grokbook.models.transformer import rows_of
 
@@ -43,9 +44,7 @@ class SlotMLP:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("tokens", 2), ("classes", 2), ("slots", 1), ("d_model", 1), ("width", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} = {getattr(self, name)}: at least {least} is needed")
+        checks.sizes(self, tokens=2, classes=2, slots=1, d_model=1, width=1)
 
     @property
     def floats_per_sample(self) -> int:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
+from grokbook import checks
 from grokbook.lazy import Generator, Tensor, torch
 
 Attention = Literal["softmax", "linear"]
@@ -56,9 +57,8 @@ class Transformer:
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
 
     def __post_init__(self) -> None:
-        _check_sizes(self.p, self.d_model, self.heads)
-        if self.mlp_ratio < 1:
-            raise ValueError(f"mlp_ratio must be at least 1, got {self.mlp_ratio}")
+        checks.sizes(self, p=2, heads=1, mlp_ratio=1)
+        _check_heads(self)
 
     def init(self, generator: Generator) -> dict[str, Tensor]:
         """The parameters of one member, without the member axis: float32, drawn on the CPU."""
@@ -115,11 +115,9 @@ class AttentionOnly:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check_sizes(self.p, self.d_model, self.heads)
-        if self.layers < 1:
-            raise ValueError(f"layers must be at least 1, got {self.layers}")
-        if self.attention not in get_args(Attention):
-            raise ValueError(f"attention must be one of {get_args(Attention)}, got {self.attention!r}")
+        checks.sizes(self, p=2, heads=1, layers=1)
+        _check_heads(self)
+        checks.one_of("attention", self.attention, get_args(Attention))
         if self.embedding_std is not None and self.embedding_std <= 0:
             raise ValueError(f"embedding_std must be above 0, got {self.embedding_std}")
 
@@ -279,8 +277,6 @@ def _scale(model: Transformer | AttentionOnly) -> float:
     return 1 / model.d_model if model.logit_scale is None else model.logit_scale
 
 
-def _check_sizes(p: int, d_model: int, heads: int) -> None:
-    if p < 2:
-        raise ValueError(f"p must be at least 2, got {p}")
-    if heads < 1 or d_model % heads:
-        raise ValueError(f"heads must divide d_model = {d_model}, got {heads}")
+def _check_heads(model: Transformer | AttentionOnly) -> None:
+    if model.d_model % model.heads:
+        raise ValueError(f"heads must divide d_model = {model.d_model}, got {model.heads}")

@@ -28,8 +28,9 @@ import numpy as np
 import xarray as xr
 
 from grokbook import session
-from grokbook.checks import integer
+from grokbook.checks import integer, one_of
 from grokbook.lazy import torch
+from grokbook.settings import DEVICES
 from grokbook.train import capture, engine, monitor, progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment, Run
@@ -134,8 +135,7 @@ def choose_device(device: str | None = None) -> str:
         ValueError: an unknown device, or CUDA where there is none.
     """
     wanted = session.current().device if device in (None, "auto") else device
-    if wanted not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device = {wanted!r}: choose one of auto, cpu, cuda")
+    one_of("device", wanted, DEVICES)
     if wanted != "cpu" and torch.cuda.is_available():
         return "cuda"
     if wanted == "cuda":

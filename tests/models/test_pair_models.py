@@ -218,7 +218,7 @@ def test_toeplitz_of_three_numbers_is_known_by_hand() -> None:
         ({"layers": 0}, "layers = 0: at least 1"),
         ({"offset": 98}, "offset = 98: from 0 to p = 97"),
         ({"offset": -1}, "offset = -1: from 0 to p = 97"),
-        ({"start": "circulant"}, "start = 'circulant': choose one of gaussian, toeplitz, matched"),
+        ({"start": "circulant"}, "one of 'gaussian', 'toeplitz', 'matched', got 'circulant'"),
         ({"start": "toeplitz", "d_model": 64}, "d_model = 64: the toeplitz start needs one for each of 98 tokens"),
     ],
 )

@@ -148,7 +148,7 @@ def test_weights_are_read_from_a_file_all_but_the_readout(tmp_path) -> None:
         ({"channels": 2}, "channels = 2"),
         ({"size": 4}, "size = 4"),
         ({"classes": 1}, "classes = 1"),
-        ({"head": "max"}, "head = 'max'"),
+        ({"head": "max"}, "head must be one of 'pool', 'flatten', got 'max'"),
     ],
 )
 def test_impossible_sizes_are_refused(arguments: dict, told: str) -> None:

@@ -168,10 +168,10 @@ def test_embeddings_may_start_larger_and_nothing_else_does() -> None:
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"p": 1}, "p must be at least 2, got 1"),
+        ({"p": 1}, "p = 1: at least 2"),
         ({"heads": 3}, "heads must divide d_model = 128, got 3"),
-        ({"heads": 0}, "heads must divide d_model = 128, got 0"),
-        ({"layers": 0}, "layers must be at least 1, got 0"),
+        ({"heads": 0}, "heads = 0: at least 1"),
+        ({"layers": 0}, "layers = 0: at least 1"),
         ({"attention": "cosine"}, "attention must be one of .*, got 'cosine'"),
         ({"embedding_std": 0.0}, "embedding_std must be above 0, got 0.0"),
     ],

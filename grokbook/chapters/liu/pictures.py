@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from grokbook.checks import one_of
 from grokbook.train.records import ROOT
 
 Images = tuple[NDArray[Any], NDArray[Any]]  # pixels and digits
@@ -49,8 +50,7 @@ class ImageTask:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise ValueError(f"source = {self.source!r}: choose one of {', '.join(SOURCES)}")
+        one_of("source", self.source, SOURCES)
         most = SOURCES[self.source][0]
         if not 0 < self.train_size <= most:
             raise ValueError(f"train_size = {self.train_size}: between 1 and the {most} training images is needed")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from grokbook.checks import one_of
 from grokbook.lazy import torch
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ def patches(symbols: tuple[int, ...] = DICTIONARY, size: int = 224, drawing: Dra
         ValueError: a symbol outside the dictionary or twice, an unknown drawing, an odd size, or one at which two
             symbols look the same.
     """
-    if drawing not in get_args(Drawing):
-        raise ValueError(f"drawing = {drawing!r}: choose one of {', '.join(get_args(Drawing))}")
+    one_of("drawing", drawing, get_args(Drawing))
     check(symbols)
     if size < 2 or size % 2:
         raise ValueError(f"size = {size}: an even number of pixels is needed")

@@ -82,7 +82,8 @@ def test_a_damaged_archive_and_labels_that_are_no_digits_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings, words", [((0,), "train_size = 0"), ((798,), "between 1 and the 797"), ((5, "cifar"), "digits, mnist")]
+    "settings, words",
+    [((0,), "train_size = 0"), ((798,), "between 1 and the 797"), ((5, "cifar"), "'digits', 'mnist'")],
 )
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ValueError, match=words):

@@ -95,7 +95,7 @@ def test_glyphs_stay_distinct_after_resizing(drawing: str) -> None:
         ({"symbols": (3, 3)}, "different"),
         ({"size": 33}, "size = 33: an even number"),
         ({"size": 16}, "size = 16: too few pixels, the symbols .* differ by 0.0"),
-        ({"drawing": "by_hand"}, "'by_hand': choose one of as_released, intended"),
+        ({"drawing": "by_hand"}, "one of 'as_released', 'intended', got 'by_hand'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_line(arguments: dict, told: str) -> None:
