@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.across import Settings
-from grokbook.chapters.across.zoo import Family, Shuffled, enter, experiment, powers
+from grokbook.chapters.across.zoo import Family, Shuffled, enter, experiment
+from grokbook.chapters.gromov.theory import discrete_logarithms
 from grokbook.chapters.power.tasks import OperationTask
 from grokbook.chapters.power.training import ADAM, ADAMW, BATCH
 from grokbook.models.decoder import Decoder
@@ -23,7 +25,8 @@ def _symbols(now: Measured) -> NDArray[Any]:
     """The vectors of residues; of division, in the order in which it becomes subtraction."""
     p = now.model.p
     rows = now.params["W_E"][:, None, :p]
-    return rows[..., powers(p), :] if getattr(now.tasks[0], "operation", "") == "x/y" else rows
+    divided = getattr(now.tasks[0], "operation", "") == "x/y"
+    return rows[..., np.argsort(discrete_logarithms(p))[1:], :] if divided else rows  # zero has no logarithm
 
 
 FAMILY = enter(Family("decoder", "Power's decoder", Decoder, _symbols, True, "W_U", relus=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,13 +108,3 @@ class Shuffled:
     def targets(self, seed: int) -> NDArray[np.float64] | None:
         """What outputs are to be for each answer, as the task has it."""
         return self.task.targets(seed) if hasattr(self.task, "targets") else None
-
-
-@cache
-def powers(p: int) -> NDArray[np.int64]:
-    """The residues 1 .. p - 1 as powers of the smallest primitive root of a prime: in this order products add up."""
-    for root in range(2, p):
-        found = np.array([pow(root, k, p) for k in range(p - 1)])
-        if len(set(found.tolist())) == p - 1:
-            return found
-    raise ValueError(f"p = {p}: a prime above 2 is needed")
