@@ -211,12 +211,11 @@ def test_ratio_agrees_with_a_double_loop():
     assert found.ratio == pytest.approx(np.mean(within) / np.mean(between))
 
 
-def test_rows_that_know_the_sign_alone_pass_free_partitions_and_not_those_that_keep_parity():
+def test_rows_that_know_the_sign_alone_are_no_evidence():
     generator = np.random.default_rng(1)
     rows = np.where(parity()[:, None] == 1, 1.0, -1.0) * 2 + generator.normal(size=(120, 40))
-    assert coset_contrast(rows, keep_parity=False).deviations > 10
-    kept = coset_contrast(rows)
-    assert abs(kept.deviations) < 3 and kept.p_value > 0.01
+    found = coset_contrast(rows)
+    assert abs(found.deviations) < 3 and found.p_value > 0.01
 
 
 def test_rows_of_a_sign_without_noise_are_no_evidence():
@@ -307,9 +306,7 @@ def test_times_that_never_came_are_left_out():
     assert with_never["power law"].parameters == fit_times(SHARES, times)["power law"].parameters
 
 
-@pytest.mark.parametrize(
-    "fractions, times", [([0.5] * 9, [1.0] * 9), ([0.1, 0.2], [1, 2]), ([0.1, 1.2], [1, 2]), ([0.1, 0.2], [1, 0])]
-)
+@pytest.mark.parametrize("fractions, times", [([0.5] * 9, [1.0] * 9), ([0.1, 0.2], [1, 2])])
 def test_fit_times_refuses_points_that_decide_nothing(fractions, times):
     with pytest.raises(ValueError, match="fractions"):
         fit_times(fractions, times)

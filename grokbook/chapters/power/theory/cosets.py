@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
 from grokbook.chapters.power.theory.operations import inverses
 from grokbook.measures.common import Array
 from grokbook.measures.groups import ELEMENTS, parity
@@ -30,9 +29,7 @@ class CosetContrast(NamedTuple):
     p_value: float  #: share of draws, and of the ratio itself, that are as small
 
 
-def coset_contrast(
-    rows: ArrayLike, subgroup: str = "paper", *, keep_parity: bool = True, draws: int = 1000
-) -> CosetContrast:
+def coset_contrast(rows: ArrayLike, subgroup: str = "paper", *, draws: int = 1000) -> CosetContrast:
     """Compare the cosets of a subgroup and its conjugates with partitions of the same sizes.
 
     The subgroups are even, so each of their cosets is of one parity: a network that knows no more than the sign of a
@@ -42,7 +39,6 @@ def coset_contrast(
     Args:
         rows: (120, d) a vector for each element of S5, in lexicographic order, as in ``group_table("S5")``.
         subgroup: one of ``SUBGROUPS``.
-        keep_parity: False exchanges names freely, which is the comparison that parity passes.
         draws: how many times.
 
     Raises:
@@ -52,7 +48,6 @@ def coset_contrast(
     length = np.linalg.norm(rows, axis=-1, keepdims=True)
     if rows.ndim != 2 or len(rows) != 120 or not (np.isfinite(rows).all() and (length > 0).all()):
         raise ValueError(f"rows must be (120, d), finite and none of them zero, got shape {rows.shape}")
-    checks.integer("draws", draws, 1)
     unit = rows / length
     distance = 1 - unit @ unit.T
     cosets = coset_partitions(subgroup)
@@ -62,7 +57,7 @@ def coset_contrast(
     halves = np.stack([np.flatnonzero(parity() == sign) for sign in (0, 1)])
     for draw in range(draws):
         name = np.arange(120)
-        for members in halves if keep_parity else [name]:
+        for members in halves:
             name[members] = generator.permutation(members)
         null[draw] = _ratios(distance, name[cosets]).min()
     best, spread = float(ratios.min()), float(null.std())
