@@ -24,18 +24,15 @@ def ideal(s: Settings) -> xr.Dataset:
 
 
 def of_random_sets(p: int, sizes: Sequence[int], draws: int) -> xr.Dataset:
-    """What random training sets imply, (size, draw).
-
-    ``rate`` is the third eigenvalue of A^T A, and ``parallelograms`` is |P0(D)|.
-    """
+    """What random training sets imply, (size, draw); ``rate`` is the third eigenvalue of A^T A."""
     couples, rows = measures.sums_of(p).couples, []
     for size in sizes:
         sets = theory.random_training_sets(p, size, draws, generator=np.random.default_rng([0, p, size]))
         held = theory.which_held(sets, p)
         values, implied = theory.rates(held, p), theory.implied(held, p)
         accuracy = theory.share_reached(held, implied, couples)
-        rows.append(((values == 0).sum(-1), values[:, 2], held[:, couples].all(-1).sum(-1), implied.mean(-1), accuracy))
-    names = ("nullity", "rate", "parallelograms", "ideal_rqi", "ideal_accuracy")
+        rows.append(((values == 0).sum(-1), values[:, 2], implied.mean(-1), accuracy))
+    names = ("nullity", "rate", "ideal_rqi", "ideal_accuracy")
     variables = {name: (("size", "draw"), np.stack(columns)) for name, *columns in zip(names, *rows, strict=True)}
     return xr.Dataset(variables, {"size": list(sizes)}, {"p": p, "samples": p * (p + 1) // 2})
 

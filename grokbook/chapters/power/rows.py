@@ -156,7 +156,7 @@ def clusters(coset_rows: xr.Dataset, first_products: xr.Dataset, more_products: 
             if int(record.seed[one]) not in seeds:  # the first of them begins as that of ``coset_rows`` does
                 seeds.append(int(record.seed[one]))
                 found.append(coset_contrast(record.W_U.values[one, -1].astype(float).T))
-    names = ("ratio", "deviations", "p_value")
+    names = ("deviations", "p_value")
     return xr.Dataset({name: ("network", [getattr(one, name) for one in found]) for name in names}, {"network": seeds})
 
 

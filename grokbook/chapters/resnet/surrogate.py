@@ -13,10 +13,11 @@ from grokbook.chapters.resnet.reading import after_fit, delay, during, final, pl
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary, steps_per_epoch
 from grokbook.chapters.resnet.training import run
 from grokbook.claims import Part, at_least, at_most, below, between, near
-from grokbook.curves import spearman
+from grokbook.curves import own_steps, spearman
 from grokbook.models.slot_mlp import SlotMLP
 from grokbook.settings import Seeds, Widths, whole
 from grokbook.train.experiment import Experiment, Schedule
+from grokbook.train.records import select
 from grokbook.words import percent, times
 
 section = Section("surrogate")
@@ -72,8 +73,7 @@ def slots_shared(s: Settings, *, epochs: Epochs = 500, seeds: Seeds = 3) -> Expe
 
 def of(record: xr.Dataset, label: str) -> xr.Dataset:
     """The runs of one condition, at the steps at which they were measured."""
-    one = record.isel(run=record.label.values == label)
-    return one.isel(step=np.isfinite(one.train_loss.values).any(0))
+    return own_steps(select(record, label=label))
 
 
 def _decayed(record: xr.Dataset) -> xr.Dataset:

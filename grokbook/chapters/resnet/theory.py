@@ -60,30 +60,18 @@ def orbit_of(n: int, group: Permutations) -> NDArray[np.int64]:
     return np.min([pictures[:, one] @ place for one in group], axis=0)
 
 
-def orbit_sizes(n: int, group: str = "all permutations") -> Counter[int]:
-    """Size of an orbit -> number of orbits of that size; under all permutations an orbit is a multiset."""
-    return Counter(np.unique(orbit_of(n, group_of(group)), return_counts=True)[1].tolist())
-
-
 def orbit_share(n: int, group: str, train_size: int) -> float:
     """Expected share of test pictures of which the training set holds a permutation: what memory can answer.
 
-    Args:
-        n: number of symbols.
-        group: what the memory does not tell apart: a name in ``GROUPS``.
-        train_size: pictures trained on, drawn without replacement.
-
-    Raises:
-        ValueError: as `check`.
+    Of n symbols, by a memory that does not tell apart what a ``group`` of ``GROUPS`` carries into each other.
+    ``ValueError`` as `check`.
     """
-    N = check(n, train_size)
-    missed = sum(size * many * _untouched(N, size, train_size) for size, many in orbit_sizes(n, group).items())
+    N, missed = check(n, train_size), 0.0
+    sizes = np.unique(orbit_of(n, group_of(group)), return_counts=True)[1]  # of each orbit; of all, a multiset's
+    for size, many in Counter(sizes.tolist()).items():
+        untouched = math.prod((N - train_size - i) / (N - i) for i in range(size))  # none of them is trained on
+        missed += size * many * untouched
     return 1 - missed / (N - train_size)
-
-
-def _untouched(N: int, size: int, train_size: int) -> float:
-    """The probability that none of ``size`` given pictures is trained on."""
-    return math.prod((N - train_size - i) / (N - i) for i in range(size))
 
 
 def check(n: int, train_size: int) -> int:
