@@ -48,13 +48,15 @@ def _sharpness(now: Measured) -> Numbers:
             params = {name: part.view(1, *shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
             return torch.nn.functional.cross_entropy(now.model(params, x_in)[0], y)
 
-        once: dict[str, Any] = {"starts": 1, "iterations": ITERATIONS}
         with torch.no_grad():
             row = [float(loss(x))]
-        row.append(sharpness(loss, x, EPSILON, generator=0, **once))
+        row.append(sharpness(loss, x, EPSILON, generator=0, iterations=ITERATIONS))
         bases = [random_basis(len(x), DIMENSIONS, np.random.default_rng(k)) for k in range(SUBSPACES)]
         for measure in (sharpness, released_sharpness):
-            row += [measure(loss, x, EPSILON, basis=basis, generator=k, **once) for k, basis in enumerate(bases)]
+            row += [
+                measure(loss, x, EPSILON, basis=basis, generator=k, iterations=ITERATIONS)
+                for k, basis in enumerate(bases)
+            ]
         rows.append(row)
     return {"sharpness": np.array(rows)}
 

@@ -19,7 +19,6 @@ def sharpness(
     *,
     basis: ArrayLike | None = None,
     generator: Any,
-    starts: int = 4,
     iterations: int = 100,
 ) -> float:
     """100 (max L - L(x)) / (1 + L(x)): by how many per cent the loss can grow in a box around x.
@@ -30,8 +29,8 @@ def sharpness(
         loss: of a tensor (n,), as x is one.
         epsilon: size of the box; the papers take 1e-3.
         basis: (n, k) the matrix A, whose columns span the subspace that is searched; None is all of space.
-        generator: of numpy, or a seed; draws where in the box a search starts.
-        starts, iterations: how many searches of at most how many steps; the largest loss found counts.
+        generator: of numpy, or a seed; draws where in the box the search starts.
+        iterations: its steps, at most.
 
     Returns:
         At least 0, as x itself is in the box.
@@ -39,8 +38,9 @@ def sharpness(
     Reference: Keskar et al. (2016), metric 2.1, there with one start and ten iterations of a bounded quasi-Newton
     method. Here it is spectral projected gradients (Birgin, Martinez and Raydan 2000).
     """
-    box = Box(loss, x, epsilon, basis, generator)
-    return 100 * (box.largest(starts, iterations) - box.centre) / (1 + box.centre)
+    box = Box(loss, x, epsilon, basis)
+    begin = np.random.default_rng(generator).uniform(-1, 1, len(box.half))
+    return 100 * (max(box.centre, box.climb(begin, iterations)) - box.centre) / (1 + box.centre)
 
 
 def released_sharpness(loss: Callable[[Any], Any], x: Any, epsilon: float, **how: Any) -> float:
@@ -60,19 +60,19 @@ def random_basis(n: int, k: int, generator: np.random.Generator) -> Array:
 class Box:
     """A loss in a box around x, on coordinates from -1 to 1."""
 
-    def __init__(self, loss: Callable[[Any], Any], x: Any, epsilon: float, basis: Any, generator: Any) -> None:
+    def __init__(self, loss: Callable[[Any], Any], x: Any, epsilon: float, basis: Any) -> None:
         self.loss, self.x = loss, x.detach()
         self.basis = None if basis is None else np.asarray(basis, float)
         inside = np.asarray(self.x.cpu(), float)
         if self.basis is not None:
             inside = np.linalg.lstsq(self.basis, inside, rcond=None)[0]
         self.half = epsilon * (np.abs(inside) + 1)  # (k,)
-        self.draw = np.random.default_rng(generator)
         self.centre = self.at(np.zeros(len(self.half)))[0]
 
     def at(self, u: Array, *, slope: bool = False) -> tuple[float, Array]:
         """The value at coordinates u (k,), and its slope there if asked for."""
-        point = self.x + torch.as_tensor(self._moved(u)).to(self.x)
+        moved = self.half * u if self.basis is None else self.basis @ (self.half * u)
+        point = self.x + torch.as_tensor(moved).to(self.x)
         with torch.set_grad_enabled(slope):
             found = self.loss(point.requires_grad_(slope))
         if not slope:
@@ -80,16 +80,11 @@ class Box:
         gradient = np.asarray(torch.autograd.grad(found, point)[0].cpu(), float)
         return float(found.detach()), self.half * (gradient if self.basis is None else self.basis.T @ gradient)
 
-    def _moved(self, u: Array) -> Array:
-        return self.half * u if self.basis is None else self.basis @ (self.half * u)
+    def climb(self, u: Array, iterations: int) -> float:
+        """The largest value on a way up from u: spectral projected gradients.
 
-    def largest(self, starts: int, iterations: int) -> float:
-        """The largest value found; at least the one in the middle."""
-        begins = (self.draw.uniform(-1, 1, len(self.half)) for _ in range(starts))
-        return max(self.centre, *(self._climb(u, iterations) for u in begins))
-
-    def _climb(self, u: Array, iterations: int) -> float:
-        """Spectral projected gradients: the slope, as long as the last curvature says, cut to the box."""
+        These are the slope, as long as the last curvature says, cut to the box.
+        """
         value, slope = self.at(u, slope=True)
         length = 1e30  # to a corner
         for _ in range(iterations):
