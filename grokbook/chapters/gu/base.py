@@ -9,7 +9,7 @@ import xarray as xr
 
 from grokbook import measures
 from grokbook.chapter import Section
-from grokbook.chapters.gu import Settings, theory
+from grokbook.chapters.gu import Settings
 from grokbook.chapters.gu.reading import reached, t_fit
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import TRACKED, WindowedSchedule, condition, every
@@ -58,8 +58,7 @@ def plane(record: xr.Dataset, run: int) -> tuple[Array, int]:
     p = int(record.p.values[run])
     final = record.W_E.values[run, -1, :p].astype(float)
     axes = np.linalg.svd(final - final.mean(0), full_matrices=False)[2][:2].T
-    power = theory.embedding_power(final @ axes)[1 : (p - 1) // 2 + 1]
-    return axes, int(power.argmax()) + 1
+    return axes, int(measures.ring_share(final @ axes).frequency)
 
 
 def unevenness(record: xr.Dataset, snapshot: int) -> dict[str, Array]:

@@ -353,7 +353,7 @@ def test_memorised_symmetry_alone_answers_as_much_as_simulations_before_found(mo
     assert theory.symmetry_share(masks, moves).mean() == pytest.approx(share, abs=0.01)
 
 
-# --- MED beside Fourier power -------------------------------------------------------------------------------
+# --- MED of circles -----------------------------------------------------------------------------------------
 
 
 def circle(p, frequencies, radii):
@@ -362,25 +362,12 @@ def circle(p, frequencies, radii):
     return (np.array(radii)[:, None] * np.stack([np.cos(angles), np.sin(angles)], -1)).reshape(p, -1)
 
 
-@pytest.mark.parametrize("p", [2, 8, 13])
-@pytest.mark.parametrize("step", [1, 3])
-def test_parseval_the_mean_square_step_is_a_sum_over_frequencies(p, step):
-    embedding = np.random.default_rng(p).standard_normal((4, p, 5))
-    power = theory.embedding_power(embedding)
-    assert power.shape == (4, p)
-    squares = [np.mean([np.sum((phi[(i + step) % p] - phi[i]) ** 2) for i in range(p)]) for phi in embedding]
-    summed = (power * 4 * np.sin(np.pi * np.arange(p) * step / p) ** 2).sum(-1)
-    np.testing.assert_allclose(summed, squares, rtol=1e-10)
-    np.testing.assert_allclose(power.sum(-1), np.square(embedding).sum((-2, -1)) / p, rtol=1e-12)
-
-
 def test_med_of_circles_depends_on_which_frequencies_were_picked():
     assert theory.circle_med(97, [1]) == pytest.approx(0.0648, abs=1e-4)
     assert theory.circle_med(97, [48]) == pytest.approx(1.9997, abs=1e-4)
     assert np.mean([theory.circle_med(97, [f]) for f in range(1, 49)]) == pytest.approx(1.286, abs=1e-3)
     several = circle(97, [3, 20, 41], [1.0, 0.5, 2.0])
     assert theory.circle_med(97, [3, 20, 41], [1.0, 0.5, 2.0]) == pytest.approx(main_embedding_difference(several))
-    assert sorted(np.flatnonzero(theory.embedding_power(circle(97, [5], [2.0])) > 1e-12)) == [5, 92]
 
 
 def test_relabelling_the_residues_moves_a_circle_to_another_frequency():

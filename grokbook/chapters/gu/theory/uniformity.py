@@ -1,4 +1,4 @@
-"""How embeddings spread: MED beside Fourier power, how both versions smooth their curves, assumption 1, lemma B.1."""
+"""How embeddings spread: MED of circles, how both versions smooth their curves, assumption 1, lemma B.1."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from grokbook.measures.common import Array
-
-
-def embedding_power(embedding: ArrayLike) -> Array:
-    """P_f = |phi_hat(f)|**2 at the frequencies f = 0 .. p - 1, the transform divided by p: (..., p, d) -> (..., p)."""
-    embedding = np.asarray(embedding, float)
-    return np.square(np.abs(np.fft.fft(embedding, axis=-2) / embedding.shape[-2])).sum(-1)
 
 
 def circle_med(p: int, frequencies: ArrayLike, radii: ArrayLike = 1.0) -> float:
