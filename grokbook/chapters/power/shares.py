@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.theory.blanks import puzzle
 from grokbook.chapters.power.theory.times import fit_times
 from grokbook.chapters.power.training import ADAMW, AT_99, GRID, adamw, even, run
 from grokbook.claims import Part, above, at_least, at_most, between
@@ -92,13 +91,6 @@ def decay_laws(scarce_data: xr.Dataset, weaker_decay: xr.Dataset) -> xr.Dataset:
         {"critical": (("decay", "value"), table[:, 0]), "factor": (("decay", "value"), table[:, 1])},
         {"decay": [1.0, 0.3], "value": ["best", "low", "high"]},
     )
-
-
-@section.study
-def cayley_puzzle() -> xr.Dataset:
-    """Fig. 1, right, of our own: a table of eight symbols with blanks that the group axioms fill in one way only."""
-    table, shown = puzzle(seed=1)
-    return xr.Dataset({"product": (("x", "y"), table), "shown": (("x", "y"), shown)})
 
 
 def medians(record: xr.Dataset, of: Callable[[xr.Dataset], NDArray[np.float64]]) -> tuple[NDArray, NDArray]:
