@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from grokbook import checks
 
@@ -175,12 +175,6 @@ class AdditionTask(_Drawn):
             if self.train_size != (held := len(self._rows_of_pairs())):
                 raise ValueError(f"train_size = {self.train_size}: pairs holds {held} different samples")
         super().__post_init__()
-
-    @classmethod
-    def of_pairs(cls, pairs: ArrayLike, p: int, **settings: Any) -> AdditionTask:
-        """The task with this training set, (n, 2); order within a pair and repeats do not matter."""
-        unordered = sorted({tuple(sorted(pair)) for pair in np.asarray(pairs, int).reshape(-1, 2).tolist()})
-        return cls(p, len(unordered), pairs=tuple(unordered), **settings)
 
     @property
     def samples(self) -> NDArray[np.int64]:

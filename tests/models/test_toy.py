@@ -193,8 +193,7 @@ def test_published_splits_are_drawn(kind):
 
 
 def test_an_explicit_training_set_is_what_is_trained_on():
-    task = AdditionTask.of_pairs([(2, 1), (0, 3), (1, 2)], 4)
-    assert task.train_size == 2
+    task = AdditionTask(4, 2, pairs=((2, 1), (0, 3), (1, 2)))
     assert task.train_pairs(7).tolist() == [[0, 3], [1, 2]]
 
 
@@ -216,8 +215,7 @@ def test_a_sample_enters_as_counts_and_its_label_is_the_sum():
         (lambda: AdditionTask(4, 0), "train_size = 0: between 1 and 9 of the 10"),
         (lambda: AdditionTask(4, 10), "train_size = 10"),
         (lambda: AdditionTask(4, 5, -1), "target_size = -1"),
-        (lambda: AdditionTask.of_pairs([(0, 4)], 4), r"pairs: \(0, 4\) is outside the table; symbols are 0 to 3"),
-        (lambda: AdditionTask.of_pairs([], 4), "train_size = 0"),
+        (lambda: AdditionTask(4, 1, pairs=((0, 4),)), r"pairs: \(0, 4\) is outside the table; symbols are 0 to 3"),
         (lambda: AdditionTask(4, 5, pairs=((0, 1),)), "pairs holds 1"),
         (lambda: AdditionTask(4, 5, recipe="other"), "one of 'trainer', 'diagram'"),
         (lambda: GroupTask("D4", 5), "group must be S2 to S5 or Z"),

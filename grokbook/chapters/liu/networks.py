@@ -49,7 +49,7 @@ FAST_DECODER, SLOW_DECODER = "decoder 1e-2, embeddings 1e-3", "decoder 1e-3, emb
 @section.experiment(quick={"steps": 200, "seeds": 4})
 def four_symbols(s: Settings, *, steps: Steps = 1_500, seeds: Seeds = 20) -> Experiment:
     """Fig. 12: which of the three equations among four symbols a fast and a slow decoder leave standing."""
-    task = AdditionTask.of_pairs(((0, 2), (1, 1), (0, 3), (1, 2), (1, 3), (2, 2)), 4)
+    task = AdditionTask(4, 6, pairs=((0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 2)))
     ways = {FAST_DECODER: two_groups(1e-2, embedding=1e-3), SLOW_DECODER: two_groups(1e-3, embedding=1e-2)}
     runs = [toy_run(task, optimizer, steps, seed, label) for label, optimizer in ways.items() for seed in range(seeds)]
     return Experiment("liu/four_symbols", tuple(runs), Schedule(log=40), snapshots=(-1,), keep=("W_E",))

@@ -59,7 +59,7 @@ def test_a_folder_that_is_not_mnist_is_refused(tmp_path, monkeypatch):
     path = folder / "t10k-labels-idx1-ubyte"
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    with pytest.raises(ValueError, match="t10k-labels-idx1-ubyte holds 9999 bytes, 10000 are needed"):
+    with pytest.raises(ValueError, match="t10k-labels-idx1-ubyte has another header or length"):
         ImageTask(10, "mnist", str(folder)).table()
     folder = tmp_path / "other"
     folder.mkdir()
@@ -69,15 +69,11 @@ def test_a_folder_that_is_not_mnist_is_refused(tmp_path, monkeypatch):
         ImageTask(10, "mnist", str(folder)).table()
 
 
-def test_a_damaged_archive_and_labels_that_are_no_digits_are_refused(tmp_path):
+def test_a_damaged_archive_is_refused(tmp_path):
     write_mnist(tmp_path, compress=True)
     path = tmp_path / "t10k-labels-idx1-ubyte.gz"
-    labels = gzip.decompress(path.read_bytes())
     path.write_bytes(path.read_bytes()[:10] + b"\xff" * 50)
     with pytest.raises(ValueError, match=r"idx1-ubyte\.gz cannot be read"):
-        ImageTask(10, "mnist", str(tmp_path)).table()
-    path.write_bytes(gzip.compress(labels[:-1] + bytes([10]), 1))
-    with pytest.raises(ValueError, match="label of 10, 0 to 9 are allowed"):
         ImageTask(10, "mnist", str(tmp_path)).table()
 
 
