@@ -127,19 +127,6 @@ def fastest(record: xr.Dataset) -> NDArray[np.float64]:
     return peak(record, gradient, 0.05 * float(record.step[-1]))[0]
 
 
-def lull(record: xr.Dataset) -> tuple[NDArray, NDArray]:
-    """(run,) step up to t_test at which the readout's gradient is smallest, and its size there over the initial one."""
-    gradient = record.gradient_norm_W_out.values
-    before = np.where(record.step.values <= t_test(record)[:, None], gradient, np.inf)
-    return record.step.values[before.argmin(1)], before.min(1) / gradient[:, 0]
-
-
-def acceleration(record: xr.Dataset) -> NDArray[np.float64]:
-    """(run,) how fast the train loss falls at t_train, over how fast at a quarter of it."""
-    speed = -np.gradient(record.train_loss.values, record.step.values, axis=1)
-    return at(record, speed, t_train(record)) / at(record, speed, t_train(record) / 4)
-
-
 def rise(record: xr.Dataset) -> NDArray[np.float64]:
     """(run,) how long test accuracy takes from 5 % to 95 %, in units of t_test: small is sudden."""
     return (first(record, "test_accuracy", 0.95) - first(record, "test_accuracy", 0.05)) / t_test(record)

@@ -239,11 +239,6 @@ def slower(hard: xr.Dataset, others: xr.Dataset) -> float:
     return steps[0] / max(steps[1:])
 
 
-def late(record: xr.Dataset) -> Array:
-    """(run,) mean test accuracy over the second half of training."""
-    return record.test_accuracy.values[:, record.step.values >= record.step.values[-1] / 2].mean(1)
-
-
 def best_of(*records: xr.Dataset) -> Array:
     """(run,) best test accuracy on the hard polynomial, of the record and weight decay whose median is highest."""
     hard = [polynomial(record) for record in records]

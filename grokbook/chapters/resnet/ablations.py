@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings
 from grokbook.chapters.resnet.network import grey
-from grokbook.chapters.resnet.training import on_pictures
-from grokbook.settings import Seeds, whole
+from grokbook.chapters.resnet.training import Epochs, on_pictures
+from grokbook.settings import Seeds
 from grokbook.train.experiment import Experiment
 
 section = Section("ablations")
-
-Epochs = Annotated[int, whole(1)]
 
 
 @section.experiment(quick={"epochs": 1})

@@ -15,7 +15,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings, reading
 from grokbook.chapters.resnet.measures import agreement, exchanged, misled
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary
-from grokbook.chapters.resnet.training import on_pictures
+from grokbook.chapters.resnet.training import Epochs, on_pictures
 from grokbook.claims import REACHED, Part, at_least, at_most, between
 from grokbook.settings import Seeds, several, whole
 from grokbook.train.experiment import Experiment
@@ -23,7 +23,6 @@ from grokbook.words import percent, times
 
 section = Section("network")
 
-Epochs = Annotated[int, whole(1)]
 Sizes = Annotated[tuple[int, ...], several(whole(8, 1024))]
 SMALL = {"size": 32, "width": 0.125, "channels": 1, "epochs": 3000, "seeds": 3}
 

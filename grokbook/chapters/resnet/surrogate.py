@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 import xarray as xr
 
@@ -11,18 +9,17 @@ from grokbook.chapter import Section
 from grokbook.chapters.resnet import Settings, theory
 from grokbook.chapters.resnet.reading import after_fit, delay, during, final, plateau, t_fit, t_test
 from grokbook.chapters.resnet.tasks import ShapeSum, dictionary, steps_per_epoch
-from grokbook.chapters.resnet.training import run
+from grokbook.chapters.resnet.training import Epochs, run
 from grokbook.claims import Part, at_least, at_most, below, between, near
 from grokbook.curves import own_steps, spearman
 from grokbook.models.slot_mlp import SlotMLP
-from grokbook.settings import Seeds, Widths, whole
+from grokbook.settings import Seeds, Widths
 from grokbook.train.experiment import Experiment, Schedule
 from grokbook.train.records import select
 from grokbook.words import percent, times
 
 section = Section("surrogate")
 
-Epochs = Annotated[int, whole(1)]
 SEVEN, ELEVEN = ShapeSum(dictionary(7), 600), ShapeSum()
 NINE = ShapeSum(dictionary(9), 1640)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from grokbook.chapters.resnet import Settings
 from grokbook.chapters.resnet.tasks import BATCH, PictureSum, ShapeSum, dictionary, steps_per_epoch
 from grokbook.models.resnet import ResNet18
 from grokbook.optim import Adam
+from grokbook.settings import whole
 from grokbook.train.experiment import Experiment, Run, Schedule
 
+Epochs = Annotated[int, whole(1)]
 OUTPUTS = 52  # of the released network, of which 47 are labels
 SNAPSHOTS = 16
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
-
 #: The waves of eq. 11, name -> weight and coefficients (a, b, c) of a wave in a n + b m + c q, whose phase is
 #: a phi1 + b phi2 + c phi3. Only "n + m - q" has none left under eq. 12.
 WAVES: Mapping[str, tuple[float, tuple[int, int, int]]] = {
@@ -36,7 +34,7 @@ def wave_families(p: int, phases: ArrayLike) -> dict[str, NDArray[np.float64]]:
     Returns:
         name of `WAVES` -> (p, p, p) contribution to the output for (n, m) and q; they add up to `network`.
     """
-    p, phases = checks.integer("p", p, 2), np.asarray(phases)
+    phases = np.asarray(phases)
     width = phases.shape[-1]
     turns = 2 * np.pi / p * (np.arange(p)[:, None] * np.arange(1, width + 1) % p)  # (p, width)
     n, m, q = np.ogrid[:p, :p, :p]
@@ -80,7 +78,6 @@ def expected_line_shares(p: int, width: int) -> dict[str, float]:
 
 def _copies(p: int, width: int) -> NDArray[np.int64]:
     """(p,) how many of the frequencies 1 .. width fall on each residue."""
-    p, width = checks.integer("p", p, 2), checks.integer("width", width, 1)
     return np.bincount(np.arange(1, width + 1) % p, minlength=p)
 
 
