@@ -68,14 +68,8 @@ def representation_quality_index(embedding: ArrayLike, delta: float = 0.1) -> Ar
     """The share of permissible parallelograms of addition that close within delta, Liu et al. (2022), eqs. 1-3.
 
     As in the authors' code: dimensions standardised with the sample standard deviation, and the mean square over
-    dimensions at most 0.01. Equation 2 as printed takes the norm of embeddings as they are.
-
-    Args:
-        embedding: (..., p, d) one vector per symbol.
-        delta: the largest gap of a parallelogram, a length (not squared); 0 asks for equality but for rounding.
-
-    Returns:
-        (...), from 0 to 1: a line E_k = a + k b has 1. nan where an embedding is not finite.
+    dimensions at most 0.01. Equation 2 as printed takes the norm of embeddings as they are. From (..., p, d) to (...),
+    0 to 1: a line E_k = a + k b has 1; nan where an embedding is not finite. ``delta`` is a length (not squared).
     """
     return _share_within(parallelogram_gaps(embedding), delta)
 
@@ -97,20 +91,14 @@ def group_parallelogram_gaps(embedding: ArrayLike, table: ArrayLike) -> Array:
     return _gaps(products.reshape(*embedding.shape[:-3], n * n, k * k), _couples(table.ravel()))
 
 
-def group_representation_quality_index(embedding: ArrayLike, table: ArrayLike, delta: float = 0.5**0.5) -> Array:
-    """The share of couples of equal products a b = c d for which E_a E_b and E_c E_d agree within delta.
+def group_representation_quality_index(embedding: ArrayLike, table: ArrayLike) -> Array:
+    """The share of couples of equal products a b = c d for which E_a E_b and E_c E_d agree, Liu et al. (2022), app. H.
 
-    Liu et al. (2022), appendix H; the paper bounds the squared Frobenius norm instead.
-
-    Args:
-        embedding: (..., element, k, k) one matrix per group element.
-        table: (element, element) the index of each product.
-        delta: the largest gap, a length; the default is the authors' bound 0.5 on the mean squared difference.
-
-    Returns:
-        (...), from 0 to 1: a representation of the group has 1. nan where an embedding is not finite.
+    That is to the authors' bound of 0.5 on the mean squared difference; the paper bounds the squared Frobenius norm
+    instead. A matrix for each element, (..., element, k, k), and the table of products (element, element) give (...),
+    0 to 1: a representation of the group has 1; nan where an embedding is not finite.
     """
-    return _share_within(group_parallelogram_gaps(embedding, table), delta)
+    return _share_within(group_parallelogram_gaps(embedding, table), 0.5**0.5)
 
 
 def _gaps(sums: Array, couples: NDArray[np.int64]) -> Array:

@@ -75,11 +75,7 @@ def orbit_share(n: int, group: str, train_size: int) -> float:
 
 
 def check(n: int, train_size: int) -> int:
-    """The number of pictures, n**4.
-
-    Raises:
-        ValueError: fewer than two symbols, or a training set that is empty or everything.
-    """
+    """The number of pictures, n**4; ``ValueError`` for n below 2, or a training set that is empty or everything."""
     if n < 2:
         raise ValueError(f"n = {n}: at least 2 symbols are needed")
     if not 0 < train_size < n**CELLS:
@@ -88,11 +84,9 @@ def check(n: int, train_size: int) -> int:
 
 
 def merged_accuracy(symbols: Sequence[int], classes: Sequence[int]) -> float:
-    """The best accuracy over all pictures of somebody who confuses symbols and adds without error.
+    """The best accuracy over all pictures of somebody who confuses symbols of one class and adds without error.
 
-    Args:
-        symbols: what each symbol is worth, at least 0.
-        classes: for each symbol the number of its class; symbols of one class look the same.
+    ``symbols`` are what each is worth, at least 0, and ``classes`` the number of each one's class.
     """
     places = pictures_of(len(symbols))
     seen = np.unique(np.array(classes)[places], axis=0, return_inverse=True)[1]

@@ -29,13 +29,8 @@ def run(task: ShapeSum, model: Any, seed: int, *, epochs: int, weight_decay: flo
 def on_pictures(name: str, s: Settings, *conditions: dict[str, Any], epochs: int, seeds: int) -> Experiment:
     """ResNet-18 on pictures, tested on all of them every ten epochs; answers are kept at some times.
 
-    Args:
-        name: of the experiment.
-        s: the page's settings: number of symbols and share trained on, and, where a condition has none of its own,
-            drawing and weight decay.
-        conditions: each with ``label``, ``weight_decay``, and sizes of ``PictureSum`` and ``ResNet18``; ``weights`` is
-            a file to start from.
-        epochs, seeds: of each.
+    Conditions have a ``label``, sizes of ``PictureSum`` and ``ResNet18``, and may have ``weights``, a file to start
+    from; drawing and weight decay are the page's, like number of symbols and share trained on, unless they say.
     """
     runs = []
     for condition in conditions:

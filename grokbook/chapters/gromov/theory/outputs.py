@@ -44,16 +44,12 @@ ACTIVATIONS: Mapping[str, Activation] = {
 def network(
     W_in: ArrayLike, W_out: ArrayLike, activation: str | Activation = "quadratic", *, factor: float | None = None
 ) -> NDArray:
-    """Outputs of the two-layer network for every pair, eqs. 1, 2 and 4.
+    """(p, p, p) outputs of the two-layer network for pairs (n, m) and answers q, eqs. 1, 2 and 4.
 
     Args:
-        W_in: (width, 2p) first-layer weights, real or complex.
-        W_out: (p, width) readout weights.
+        W_in, W_out: (width, 2p) and (p, width) weights, real or complex, whose precision is that of the outputs.
         activation: a key of `ACTIVATIONS` or a function of an array.
         factor: factor of the output; None is the paper's 2 / width.
-
-    Returns:
-        (p, p, p) output for the pair (n, m) and the answer q, in the precision of the weights.
     """
     p = len(np.asarray(W_out))
     blocks = _outputs(W_in, W_out, activation, np.arange(p * p), factor)

@@ -108,15 +108,8 @@ def same_class_coverage(train_mask: Mask, labels: Integers, D: ArrayLike) -> Arr
     """The share of test pairs with a training pair of the same answer at a distance of at most D.
 
     Theorem 3.10 (i) makes this the ceiling of test accuracy, with a strict d < D_1 and an unknown D_1; its case (ii) is
-    left out, as the paper calls it rare. For x + y distances on the torus are even.
-
-    Args:
-        train_mask: (..., p, p).
-        labels: (p, p) answers.
-        D: scalar or (n,) distances.
-
-    Returns:
-        (...) or (..., n), nan where there is no test pair.
+    left out, as the paper calls it rare. For x + y distances on the torus are even. Masks (..., p, p), answers (p, p)
+    and D, a number or (n,), give (...) or (..., n); nan where there is no test pair.
     """
     D, test = np.asarray(D, float), ~train_mask
     distance = same_class_distance(train_mask, labels)

@@ -26,14 +26,10 @@ def mirror_accuracy(train_mask: Mask, holed: Mask | None = None) -> Array:
 
 
 def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> NDArray[np.int64]:
-    """Which pairs linear symmetries of a task carry into each other.
+    """Which pairs linear symmetries of a task carry into each other: (p, p), a number that is an orbit's own.
 
-    Args:
-        moves: 2 x 2 integer matrices acting on (i, j) mod p, their determinants prime to p. The mirror is
-            [[0, 1], [1, 0]], a joint sign [[-1, 0], [0, -1]], a cube root w of 1 in i [[w, 0], [0, 1]].
-
-    Returns:
-        (p, p) a number for each pair, the same throughout an orbit.
+    ``moves`` are 2 x 2 integer matrices acting on (i, j) mod p, their determinants prime to p. The mirror is
+    [[0, 1], [1, 0]], a joint sign [[-1, 0], [0, -1]], a cube root w of 1 in i [[w, 0], [0, 1]].
     """
     i, j = np.divmod(np.arange(p * p), p)
     orbit, images = np.arange(p * p), []

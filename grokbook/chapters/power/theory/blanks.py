@@ -35,13 +35,10 @@ def tables() -> NDArray[np.int8]:
 
 
 def puzzle(share: float = 0.3, seed: int = 0) -> tuple[Integers, NDArray[np.bool_]]:
-    """The symmetries of a square, renamed at random, and which cells to show.
+    """The symmetries of a square, renamed at random, and which cells to show, both (8, 8).
 
     Cells are blanked in a random order, each only if no other group table agrees with what is left, until ``share`` is
     blank.
-
-    Returns:
-        The table (8, 8) and the cells that are shown, of the same shape.
     """
     generator = np.random.default_rng(seed)
     product, name = groups()["D4"], generator.permutation(8)

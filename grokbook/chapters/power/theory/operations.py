@@ -48,9 +48,8 @@ def operation(name: str, p: int = 97, *, group: str = "S5") -> tuple[Integers, I
     permutations x.y the left one acts first, as in the authors' code; x(y(i)) is the transpose.
 
     Args:
-        name: a key of `MODULAR` or `OF_GROUPS`.
-        p: modulus of a modular operation; the others do not look at it.
-        group: for x.y and the like, a name that `grokbook.tasks.group_table` knows; it numbers the elements.
+        name: a key of `MODULAR`, which look at the modulus ``p``, or of `OF_GROUPS`, which look at ``group``: a name
+            that `grokbook.tasks.group_table` knows, and that numbers the elements.
 
     Returns:
         inputs (rows, 2) and labels (rows,), both int64.
@@ -111,19 +110,9 @@ def partner_share(
 ) -> float:
     """The share of held-out rows of which a partner is trained on, expected over splits: where a plateau is symmetry.
 
-    A network that has learnt the symmetry and nothing else answers these rows and no others.
-
-    Args:
-        name, p: as in `operation`.
-        fraction: of the rows that is trained on.
-        group: which partners, see `partners`.
-
-    Returns:
-        From 0 (no symmetry) to 1; for the mirror of a commutative operation (1 - 1 / p) n / (N - 1), where n of
-        N = p**2 rows are trained on.
-
-    Raises:
-        ValueError: as `operation`, or a share that leaves nothing to train on or to test.
+    A network that has learnt the symmetry and nothing else answers these rows and no others. From 0 (no symmetry) to 1;
+    for the mirror of a commutative operation (1 - 1 / p) n / (N - 1), where n of N = p**2 rows are trained on. Raises
+    what `operation` and `train_size` do.
     """
     table = partners(name, p, group=group)
     rows, trained = len(table), train_size(name, len(table), fraction)

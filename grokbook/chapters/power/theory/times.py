@@ -32,15 +32,13 @@ def fit_times(fractions: ArrayLike, times: ArrayLike) -> dict[str, Fit]:
     """Fit three laws for the time t at a training share f by least squares in ln t.
 
     "power law", t = a f**-b; "exponential", t = a exp(-b f), which makes one per cent of data cost exp(b / 100); and
-    "divergence", t = a (f - c)**-b at a critical share c below all shares. Intervals are those of the profile: the
-    values at which the best fit with that value fixed is not significantly worse.
+    "divergence", t = a (f - c)**-b at a critical share c below all shares: a fit by name of the law, parameters by
+    these letters. Intervals are those of the profile: the values at which the best fit with that value fixed is not
+    significantly worse.
 
     Args:
         fractions: (n,) shares between 0 and 1; one value may stand several times.
         times: (n,) steps above 0; what is nan or infinite never came and is left out.
-
-    Returns:
-        A fit by name of the law, parameters by the letters above.
 
     Raises:
         ValueError: fewer than five times at four different shares.
