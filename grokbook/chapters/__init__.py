@@ -16,21 +16,13 @@ from grokbook.train.experiment import Experiment
 
 @dataclass(frozen=True)
 class Entry:
-    """An experiment of the book, as the command line sees it.
+    """An experiment of the book, as the command line sees it."""
 
-    Args:
-        name: ``"chapter/experiment"``.
-        make: keywords -> experiment; without any, what its figure is meant to have.
-        known: keyword -> type and default.
-        about: what it is, in a line.
-        stand_ins: the smaller experiments that may stand in for it, the largest first.
-    """
-
-    name: str
-    make: Callable[..., Experiment]
-    known: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    about: str = ""
-    stand_ins: Callable[[], list[Experiment]] = list
+    name: str  #: ``"chapter/experiment"``
+    make: Callable[..., Experiment]  #: of keywords; without any, what its figure is meant to have
+    known: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  #: keyword -> type and default
+    about: str = ""  #: what it is, in a line
+    stand_ins: Callable[[], list[Experiment]] = list  #: the smaller ones that may stand in for it, the largest first
 
 
 @cache

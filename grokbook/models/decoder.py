@@ -38,27 +38,18 @@ EQUALS = 3  # the position at which the answer is read
 class Decoder:
     """Causal post-norm transformer on x, op, y, "=".
 
-    Attributes:
-        p: symbols, and answers.
-        d_model: width of the residual stream; the MLPs are four times as wide.
-        layers: blocks.
-        heads: attention heads; must divide `d_model`.
-        dropout: probability, in training, at what the MLPs add to the residual stream, as in the released code. What
-            has seen x alone is then one row per sample, too: on a core a step costs a tenth more.
-
     Parameters, each with a leading member axis: W_E (p + 2, d), whose last two rows are op and "="; W_Q, W_K, W_V, W_O
     (layers, d, d), W_in (layers, d, 4 d), W_out (layers, 4 d, d); gain_1, shift_1, gain_2, shift_2 (layers, d) of the
     LayerNorms after attention and MLP; W_U (d, p). Embeddings start with unit variance, matrices uniform within
-    1 / sqrt(fan-in), as torch's own layers do.
-
-    Raises:
-        ValueError: a size out of range; the message names it.
+    1 / sqrt(fan-in), as torch's own layers do. ``ValueError`` names a size out of range.
     """
 
-    p: int
-    d_model: int = 128
-    layers: int = 2
-    heads: int = 4
+    p: int  #: symbols, and answers
+    d_model: int = 128  #: width of the residual stream; the MLPs are four times as wide
+    layers: int = 2  #: blocks
+    heads: int = 4  #: attention heads; must divide `d_model`
+    #: Probability, in training, at what the MLPs add to the residual stream, as in the released code. What has seen x
+    #: alone is then one row per sample, too: on a core a step costs a tenth more.
     dropout: float | None = field(default=None, metadata={"recipe": "where set"})
 
     version: ClassVar[int] = 1

@@ -18,22 +18,14 @@ from grokbook.models.transformer import rows_of
 class EmbeddedMLP:
     """Embedding, two hidden ReLU layers with biases, output with a bias.
 
-    Attributes:
-        p: residues, and answers.
-        d_model: width of an embedding.
-        width: hidden units of each layer.
-
     Parameters, each with a leading member axis: W_E (p + 1, d), W_1 (3 d, width), b_1 (width), W_2 (width, width),
     b_2 (width), W_U (width, p), b_U (p). The embedding starts with the variance 1 / d, the layers uniformly within
-    1 / sqrt(fan-in), as ``torch.nn.Linear`` does.
-
-    Raises:
-        ValueError: a size out of range; the message names it.
+    1 / sqrt(fan-in), as ``torch.nn.Linear`` does. ``ValueError`` names a size out of range.
     """
 
-    p: int
-    d_model: int = 128
-    width: int = 512
+    p: int  #: residues, and answers
+    d_model: int = 128  #: width of an embedding
+    width: int = 512  #: hidden units of each layer
 
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("hidden", "output")}

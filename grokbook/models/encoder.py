@@ -24,20 +24,13 @@ class PairEncoder:
 
     Params of M members: ``W_E`` (M, p, d_model), and of block l those of ``block_names`` with ``_l``; ``W_U`` (M, p,
     2 d_model) and ``b_U``. Matrices are (out, in).
-
-    Args:
-        p: number of symbols and of answers.
-        d_model: width of an embedding.
-        layers: blocks.
-        hidden: units of a block's ReLU layer.
-        dropout: probability, in training, at attention weights, hidden units and whatever is added.
     """
 
-    p: int
-    d_model: int = 256
-    layers: int = 2
-    hidden: int = 128
-    dropout: float = 0.0
+    p: int  #: number of symbols and of answers
+    d_model: int = 256  #: width of an embedding
+    layers: int = 2  #: blocks
+    hidden: int = 128  #: units of a block's ReLU layer
+    dropout: float = 0.0  #: probability, in training, at attention weights, hidden units and whatever is added
     masks: str | None = field(default=None, init=False, metadata={"recipe": "where set"})  # before, the host drew them
     version: ClassVar[int] = 1
     block_names: ClassVar[tuple[str, ...]] = (

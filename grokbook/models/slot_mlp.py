@@ -18,28 +18,17 @@ from grokbook.models.transformer import rows_of
 class SlotMLP:
     """Embedding, two hidden ReLU layers with biases, output with a bias.
 
-    Attributes:
-        tokens: what may stand in a slot, the same in all of them.
-        classes: answers.
-        slots: tokens of a sample.
-        d_model: width of an embedding.
-        width: hidden units of each layer.
-        shared: one embedding for all slots, whose rows are added: the order of tokens is then lost from the start.
-
     Parameters, each with a leading member axis: W_E (slots or 1, tokens, d), of standard normal numbers; W_1 (slots or
     1, d, width), W_2 (width, width), W_U (width, classes), of variance 2 over their inputs (He initialisation); biases
-    b_1, b_2, b_U, which start at zero.
-
-    Raises:
-        ValueError: a size out of range; the message names it.
+    b_1, b_2, b_U, which start at zero. ``ValueError`` names a size out of range.
     """
 
-    tokens: int
-    classes: int
-    slots: int = 4
-    d_model: int = 32
-    width: int = 128
-    shared: bool = False
+    tokens: int  #: what may stand in a slot, the same in all of them
+    classes: int  #: answers
+    slots: int = 4  #: tokens of a sample
+    d_model: int = 32  #: width of an embedding
+    width: int = 128  #: hidden units of each layer
+    shared: bool = False  #: one embedding for all slots, whose rows are added: the order of tokens is lost at the start
 
     version: ClassVar[int] = 1
 

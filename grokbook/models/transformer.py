@@ -34,24 +34,16 @@ ATTENTION_WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
 class Transformer:
     """One layer of softmax attention and a ReLU MLP, both with residual connections.
 
-    Attributes:
-        p: number of tokens, and of answers.
-        d_model: width of the residual stream.
-        heads: attention heads; must divide `d_model`.
-        mlp_ratio: hidden units of the MLP, in multiples of `d_model`.
-        logit_scale: factor on the output; None means 1 / d_model.
-        init_scale: factor on all initial weights, which are normal with standard deviation 1 / sqrt(fan-in).
-
     Parameters, each with a leading member axis: W_E (p, d), W_pos (2, d), W_Q, W_K, W_V, W_O (d, d),
     W_in (d, mlp_ratio d), W_out (mlp_ratio d, d), W_U (d, p).
     """
 
-    p: int
-    d_model: int = 128
-    heads: int = 4
-    mlp_ratio: int = 4
-    logit_scale: float | None = None
-    init_scale: float = 1.0
+    p: int  #: number of tokens, and of answers
+    d_model: int = 128  #: width of the residual stream
+    heads: int = 4  #: attention heads; must divide `d_model`
+    mlp_ratio: int = 4  #: hidden units of the MLP, in multiples of `d_model`
+    logit_scale: float | None = None  #: factor on the output; None means 1 / d_model
+    init_scale: float = 1.0  #: factor on all initial weights, normal with standard deviation 1 / sqrt(fan-in)
 
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("token", "feature"), "W_U": ("feature", "output")}
@@ -89,27 +81,18 @@ class Transformer:
 class AttentionOnly:
     """Attention layers with residual connections, and nothing else.
 
-    Attributes:
-        p: number of tokens, and of answers.
-        d_model: width of the residual stream.
-        heads: attention heads; must divide `d_model`. The number of parameters does not depend on it.
-        layers: attention layers.
-        attention: "softmax", or "linear", whose weights are the plain scores q.k / sqrt(d / H).
-        logit_scale: factor on the output; None means 1 / d_model.
-        init_scale: factor on all initial weights, which are normal with standard deviation 1 / sqrt(fan-in).
-        embedding_std: standard deviation of initial embeddings and positions; None means init_scale / sqrt(d_model).
-
     Parameters, each with a leading member axis: W_E (p, d), W_pos (2, d), W_Q, W_K, W_V, W_O (layers, d, d),
     W_U (d, p).
     """
 
-    p: int
-    d_model: int = 128
-    heads: int = 4
-    layers: int = 1
-    attention: Attention = "softmax"
-    logit_scale: float | None = None
-    init_scale: float = 1.0
+    p: int  #: number of tokens, and of answers
+    d_model: int = 128  #: width of the residual stream
+    heads: int = 4  #: attention heads; must divide `d_model`. The number of parameters does not depend on it
+    layers: int = 1  #: attention layers
+    attention: Attention = "softmax"  #: or "linear", whose weights are the plain scores q.k / sqrt(d / H)
+    logit_scale: float | None = None  #: factor on the output; None means 1 / d_model
+    init_scale: float = 1.0  #: factor on all initial weights, normal with standard deviation 1 / sqrt(fan-in)
+    #: Standard deviation of initial embeddings and positions; None means init_scale / sqrt(d_model).
     embedding_std: float | None = field(default=None, metadata={"recipe": "where set"})
 
     version: ClassVar[int] = 1

@@ -132,16 +132,11 @@ class Watch:
     """When curves first reach their thresholds, on a finer grid than the schedule's; the record does not grow with it.
 
     The record holds ``reached_<measure>`` (run), the first step of the grid at which it was so, missing if never.
-
-    Attributes:
-        thresholds: (name, threshold) of losses, accuracies or ``measures``.
-        every: the grid, in optimizer steps.
-        leave: whether a member leaves once it has reached all of them.
     """
 
-    thresholds: tuple[tuple[str, float], ...]
-    every: int = 10
-    leave: bool = True
+    thresholds: tuple[tuple[str, float], ...]  #: (name, threshold) of losses, accuracies or ``measures``
+    every: int = 10  #: the grid, in optimizer steps
+    leave: bool = True  #: whether a member leaves once it has reached all of them
 
 
 @dataclass(frozen=True)

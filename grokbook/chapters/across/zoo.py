@@ -16,26 +16,16 @@ from grokbook.train.monitor import Measured
 
 @dataclass(frozen=True)
 class Family:
-    """Networks of one paper, as measures see them.
+    """Networks of one paper, as measures see them."""
 
-    Args:
-        name: of the experiment and of its room.
-        title: on the page.
-        model: the class of its networks.
-        symbols: the vectors of the symbols in order, (M, tables, symbols, d); a table for each operand where they have
-            vectors of their own.
-        cyclic: whether the order of the symbols closes to a ring.
-        readout: the name of the params of the last layer.
-        relus: whether the model's ``activations`` are those of ReLUs, and its symbols the param ``W_E``.
-    """
-
-    name: str
-    title: str
-    model: type
+    name: str  #: of the experiment and of its room
+    title: str  #: on the page
+    model: type  #: the class of its networks
+    #: The vectors of the symbols in order, (M, tables, symbols, d); a table for each operand that has its own.
     symbols: Callable[[Measured], NDArray[Any]]
-    cyclic: bool
-    readout: str
-    relus: bool = False
+    cyclic: bool  #: whether the order of the symbols closes to a ring
+    readout: str  #: the name of the params of the last layer
+    relus: bool = False  #: whether the model's ``activations`` are those of ReLUs, and its symbols the param ``W_E``
 
     @property
     def paper(self) -> str:
@@ -82,13 +72,9 @@ def experiment(
 
 @dataclass(frozen=True)
 class Shuffled:
-    """A task with the answers of all its rows dealt anew, once for all seeds: nothing to understand.
+    """A task with the answers of all its rows dealt anew, once for all seeds: nothing to understand."""
 
-    Args:
-        task: whose inputs, split and number of answers stay.
-    """
-
-    task: Any
+    task: Any  #: whose inputs, split and number of answers stay
     version: ClassVar[int] = 1
 
     @property

@@ -32,25 +32,17 @@ STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests 
 
 @dataclass(frozen=True)
 class Card:
-    """A chapter, in its own words: see ``Page.summary``.
+    """A chapter, in its own words: see ``Page.summary``."""
 
-    Args:
-        chapter: its name, as in ``book/<chapter>.ipynb``.
-        title: the heading of its page.
-        claims: ``id``, ``figure``, ``statement``, ``whose`` it is ("paper" or "ours"), ``outcome`` (by the criterion
-            that counts), ``today`` (by today's), ``size``, ``changed``, ``paper``, ``ours`` and ``records`` of each.
-        records: ``name``, ``size``, ``networks`` (a digest each), ``seeds`` and ``core_seconds`` of each, size
-            "missing" where there is none.
-        figures: id -> ``records`` and ``claims``, as the page shows them.
-        facts: name -> what the page's prose says.
-    """
-
-    chapter: str
-    title: str
+    chapter: str  #: its name, as in ``book/<chapter>.ipynb``
+    title: str  #: the heading of its page
+    #: ``id``, ``figure``, ``statement``, ``whose`` it is ("paper" or "ours"), ``outcome`` by the criterion that counts,
+    #: ``today`` by today's, ``size``, ``changed``, ``paper``, ``ours`` and ``records`` of each.
     claims: Sequence[dict[str, Any]]
+    #: ``name``, ``size`` ("missing" where there is none), ``networks`` (a digest each), ``seeds`` and ``core_seconds``.
     records: Sequence[dict[str, Any]]
-    figures: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: id -> ``records`` and ``claims``, as shown
+    facts: Mapping[str, str] = field(default_factory=dict)  #: name -> what the page's prose says
 
     @property
     def name(self) -> str:
