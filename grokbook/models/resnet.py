@@ -27,30 +27,22 @@ MOMENTUM, EPSILON = 0.1, 1e-5  # of batch normalisation
 class ResNet18:
     """The network; with its defaults that of 11,689,512 parameters.
 
-    Attributes:
-        classes: answers.
-        width: factor on the channels of all stages; 64 times it must be a whole number.
-        channels: of the images, 1 or 3.
-        size: height and width of the images in pixels.
-        head: ``"pool"`` reads the mean over places, ``"flatten"`` every place by weights of its own (up to 32 pixels
-            there is one place, and the two are the same network).
-        weights: a file with trained weights to start from, all but the readout; see ``pretrained``.
-        weights_digest: which weights these are; where the file lies is not part of a recipe.
-
     Parameters, each with a leading member axis, under the common names: ``conv1.weight`` (out, in, 7, 7),
     ``bn1.weight`` (out), ..., ``layer4.1.conv2.weight``, ``fc.weight`` (classes, features), ``fc.bias``. Besides them
-    ``*.running_mean`` and ``*.running_var`` (out) of batch normalisation, which no gradient moves.
-
-    Raises:
-        ValueError: a size out of range; the message names it.
+    ``*.running_mean`` and ``*.running_var`` (out) of batch normalisation, which no gradient moves. ``ValueError`` names
+    a size out of range.
     """
 
-    classes: int = 1000
-    width: float = 1.0
-    channels: int = 3
-    size: int = 224
+    classes: int = 1000  #: answers
+    width: float = 1.0  #: factor on the channels of all stages; 64 times it must be a whole number
+    channels: int = 3  #: of the images, 1 or 3
+    size: int = 224  #: height and width of the images in pixels
+    #: "pool" reads the mean over places, "flatten" every place by weights of its own (up to 32 pixels there is one
+    #: place, and the two are the same network).
     head: str = "pool"
+    #: A file with trained weights to start from, all but the readout; see ``pretrained``.
     weights: str = field(default="", metadata={"recipe": False})
+    #: Which weights these are; where the file lies is not part of a recipe.
     weights_digest: str | None = field(default=None, metadata={"recipe": "where set"})
 
     version: ClassVar[int] = 1

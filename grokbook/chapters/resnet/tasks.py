@@ -22,18 +22,12 @@ BATCH = 200
 class ShapeSum:
     """Name the sum of four symbols, one in each cell of a picture: Gu et al. (2025), section 6.3.
 
-    A sample is the places of its symbols in the dictionary.
-
-    Args:
-        symbols: the dictionary: 0 (blank) and 3 to 12 (sides), each worth its number.
-        train_size: how many of the n**4 pictures are trained on.
-
-    Raises:
-        ValueError: a symbol outside the dictionary or twice, an empty or a full training set.
+    A sample is the places of its symbols in the dictionary. ``ValueError`` for a symbol outside it or twice, and an
+    empty or a full training set.
     """
 
-    symbols: tuple[int, ...] = pictures.DICTIONARY
-    train_size: int = 3660
+    symbols: tuple[int, ...] = pictures.DICTIONARY  #: 0 (blank) and 3 to 12 (sides), each worth its number
+    train_size: int = 3660  #: how many of the n**4 pictures are trained on
     version: ClassVar[int] = 1
     split_fields: ClassVar[tuple[str, ...]] = ("train_size",)
 
@@ -73,18 +67,12 @@ def steps_per_epoch(train_size: int) -> int:
 class PictureSum(ShapeSum):
     """The same, seen as pictures: they are composed from patches for the samples at hand.
 
-    Args:
-        size: height and width of a picture in pixels.
-        channels: 1 (grey) or 3.
-        drawing: ``"as_released"`` or ``"intended"``; see ``pictures``.
-
-    Raises:
-        ValueError: what ``ShapeSum`` and ``pictures.patches`` refuse.
+    ``ValueError`` for what ``ShapeSum`` and ``pictures.patches`` refuse.
     """
 
-    size: int = 224
-    channels: int = 3
-    drawing: pictures.Drawing = "as_released"
+    size: int = 224  #: height and width of a picture in pixels
+    channels: int = 3  #: 1 (grey) or 3
+    drawing: pictures.Drawing = "as_released"  #: or ``"intended"``; see ``pictures``
 
     def __post_init__(self) -> None:
         super().__post_init__()
