@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,12 +13,14 @@ from grokbook.chapters.waits import CHAPTER, waits
 HOME = CHAPTER.settings()
 
 
-def world(fit, done, family="Liu's toy", strict=1.05):
+def world(fit, done, family="Gu's transformer", strict=1.05):
     """Networks with times (setting, seed)."""
     settings, seeds = np.shape(fit)
     columns = {
         "family": np.full(settings * seeds, family),
         "setting": np.repeat([f"{family} {i}" for i in range(settings)], seeds),
+        "task": np.full(settings * seeds, "sums"),
+        "seed": np.tile(np.arange(seeds), settings),
         "t_train": np.ravel(fit),
         "t_test": np.ravel(done),
         "strict": np.ravel(done) * strict,
@@ -52,10 +56,10 @@ def test_definitions_agree_as_much_as_they_do():
     fit, done = np.full((1, 60), 100.0), np.full((1, 60), 2000.0)
     done[0, :30] = 300
     study = waits.definitions(world(fit, done), HOME)
-    assert study.kappa.item() == 1 and study.share.values.tolist() == [[1, 0.5, 0.5]]
+    assert study.agree.item() == 1 and study.share.values.tolist() == [[1, 0.5, 0.5]]
     done[0, :30] = 700  # seven times, and 600 steps
     study = waits.definitions(world(fit, done), HOME)
-    assert study.kappa.item() == 0 and study.share.values.tolist() == [[1, 0.5, 1]]
+    assert study.agree.item() == 0.5 and study.share.values.tolist() == [[1, 0.5, 1]]
 
 
 def test_seeds_are_compared_within_their_setting():
@@ -64,17 +68,36 @@ def test_seeds_are_compared_within_their_setting():
     assert study.agree.values.tolist() == [3, 0] and study.pairs.values.tolist() == [3, 0]
     np.testing.assert_allclose(study.apart, [np.log(2), np.log(2)])
     np.testing.assert_allclose(study.scatter[0], np.log(2))
-    np.testing.assert_allclose(study.fit_scatter[1], 1 / 200)  # all within one look
+    np.testing.assert_allclose(study.fit_scatter[1], np.log(100 / 99) / np.sqrt(3))  # all within one look
     np.testing.assert_allclose(study.wait, np.log([10, 20]))
     np.testing.assert_allclose(study.times[0].values[:3], [0.5, 1, 2])
     with pytest.raises(ValueError, match="no setting"):
         waits.seeds(world(fit, np.full((2, 3), np.inf)))
 
 
-def test_the_ratio_that_can_be_told_falls_with_the_root_of_the_seeds():
+def test_the_widest_scatter_is_that_of_the_worst_ends():
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        high, looks = draw.normal(size=5), draw.uniform(0, 2, 5)
+        ends = ([one, one - look] for one, look in zip(high, looks, strict=True))
+        assert waits.widest(high, looks) == pytest.approx(max(np.std(one, ddof=1) for one in product(*ends)))
+
+
+def test_what_a_seed_has_everywhere_drops_out_of_pairs():
+    draw = np.random.default_rng(0)
+    own, rest = draw.normal(size=(1, 20)), draw.normal(size=(300, 20))
+    whole, left = waits.paired(waits.seeds(world(np.full((300, 20), 10.0), 1e6 * np.exp(0.3 * own + 0.1 * rest))))
+    assert left == pytest.approx(0.1, rel=0.05) and whole == pytest.approx(
+        np.hypot(0.3 * own.std(ddof=1), 0.1), rel=0.05
+    )
+
+
+def test_the_factor_that_can_be_told_falls_with_the_root_of_the_seeds():
+    assert np.log(waits.factor(0.3, 1)) == pytest.approx(2 * np.log(waits.factor(0.3, 4)))
     study = waits.seeds(noise(0))
-    assert np.log(waits.told(study, 1)) == pytest.approx(2 * np.log(waits.told(study, 4)))
     assert waits.scatter(study) == pytest.approx(0.1 * np.log(10), rel=0.1)
+    low, high = np.percentile(waits.again(study), [5, 95])
+    assert low < waits.scatter(study) < high
 
 
 def test_no_criterion_passes_on_noise():
