@@ -18,4 +18,4 @@ class Settings(settings.Settings):
     factor: Rate = 5.0
 
 
-CHAPTER = Chapter("waits", Settings, ("waits",), quick={})
+CHAPTER = Chapter("waits", Settings, ("waits",), quick={"later": 100})
