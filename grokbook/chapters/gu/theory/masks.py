@@ -13,7 +13,7 @@ from grokbook import checks
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
 HOLES = ("square", "strip")
-SPLITS = ("code", "text")
+SPLITS = ("code", "text", "even")
 
 
 def hole(kind: str, p: int, size: int) -> Mask:
@@ -38,20 +38,35 @@ def draw_training_mask(
         train_fraction: alpha, above 0 and below 1.
         holed: (p, p) pairs that are never trained, such as a `hole`; None for no hole.
         split: how many to draw. "code", the released scripts: floor(alpha p**2) or all that the hole leaves;
-            "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves.
+            "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves. "even", ours: as many as "code",
+            without a hole, and of every sum modulo p alike, at evenly spaced i from a random one on.
     """
     holed = np.zeros((p, p), bool) if holed is None else holed
     size = training_size(p, train_fraction, int(holed.sum()), split=split)
+    if split == "even":
+        if holed.any():
+            raise ValueError('split = "even" draws from a whole table: it knows no hole')
+        return _evenly(p, size, np.random.default_rng(generator))
     mask = np.zeros(p * p, bool)
     mask[np.random.default_rng(generator).permutation(np.flatnonzero(~holed))[:size]] = True
     return mask.reshape(p, p)
+
+
+def _evenly(p: int, size: int, generator: np.random.Generator) -> Mask:
+    """As many pairs of each sum modulo p, but for one, at evenly spaced i: (p, p)."""
+    mask, more = np.zeros((p, p), bool), generator.permutation(p) < size % p
+    for total in range(p):
+        count = size // p + more[total]
+        i = np.floor(p * (np.arange(count) + generator.random()) / max(count, 1)).astype(int)
+        mask[i, (total - i) % p] = True
+    return mask
 
 
 def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
     """How many pairs `draw_training_mask` draws when ``hole_size`` of the p**2 are kept out."""
     checks.one_of("split", split, SPLITS)
     left = p * p - hole_size
-    return min(left, math.floor(train_fraction * (p * p if split == "code" else left) + 1e-9))  # 0.29 * 100 is 29
+    return min(left, math.floor(train_fraction * (left if split == "text" else p * p) + 1e-9))  # 0.29 * 100 is 29
 
 
 class Row(NamedTuple):
