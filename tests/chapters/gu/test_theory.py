@@ -67,6 +67,17 @@ def test_training_sets_have_the_sizes_of_each_split_and_avoid_the_hole(split, si
         assert (masks[0] != masks[1]).any() or size == 2813  # all that is left
 
 
+def test_an_even_set_shows_every_sum_alike_and_leaves_no_pair_far_from_one_of_its_class():
+    masks = [theory.draw_training_mask(97, 0.25, split="even", generator=seed) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(masks[0], masks[1])
+    assert masks[0].sum() == theory.training_size(97, 0.25) and (masks[0] != masks[2]).any()
+    sums = np.add.outer(np.arange(97), np.arange(97)) % 97
+    assert set(np.bincount(sums[masks[0]])) <= {24, 25}
+    assert theory.same_class_coverage(masks[0], sums, [4]) == 1
+    with pytest.raises(ValueError, match="knows no hole"):
+        theory.draw_training_mask(97, 0.25, split="even", holed=theory.hole("square", 97, 9))
+
+
 def test_a_training_set_is_uniform_outside_the_hole_and_named_by_its_seed():
     holed = theory.hole("square", 5, 1)
     generator = np.random.default_rng(0)
@@ -399,7 +410,7 @@ def test_the_smallest_modulus_is_two():
         (lambda: theory.hole("strip", 7, -1), "size must be an integer from 0 to 5, got size=-1"),
         (lambda: theory.hole("strip", 7, 1.5), "size must be an integer from 0 to 5, got size=1.5"),
         (lambda: theory.hole("disk", 7, 2), "kind must be one of 'square', 'strip', got 'disk'"),
-        (lambda: theory.training_size(7, 0.3, split="both"), "split must be one of 'code', 'text', got 'both'"),
+        (lambda: theory.training_size(7, 0.3, split="both"), "split must be one of 'code', 'text', 'even', got 'both'"),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message):
