@@ -68,9 +68,10 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
            diameters, toeplitz):  # fmt: skip
     """What follows the test loss after t_fit, over the distinct one-layer transformers of this chapter with p >= 47.
 
-    ``correlation`` (quantity, network) for MED and its controls; along network ``family``, ``grokked``, ``p``. One that
-    stands in two records is taken once, from the first; those that do not memorise in time are left out.
+    ``correlation`` (quantity, network) for MED, its controls and the steps left; along network ``family``, ``grokked``,
+    ``p``. One that stands in two records is taken once, from the first; those that do not memorise in time are left out.
     """
+    names = [reading.MED, *reading.CONTROLS, "steps_left"]
     families = {"addition": (base, primes, largest_prime, seeds_apart, width_shared), "a hole": (holes, holes_by_text),
                 "other operations": (fractions, operations), "other vocabularies": (overlap, diameters),
                 "other starts": (toeplitz,)}  # fmt: skip
@@ -78,16 +79,17 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
     family_of = [family for family, records in families.items() for _ in records]
     each = distinct(record for records in families.values() for record in records)
     for family, record in zip(family_of, each, strict=True):
-        values = np.stack([reading.correlation(record, name) for name in (reading.MED, *reading.CONTROLS)], -1)
+        left = record.assign(steps_left=-record.step.broadcast_like(record.test_loss).transpose("run", "step"))
+        values = np.stack([reading.correlation(left, name) for name in names], -1)
         late = reading.grokked(record)
         for run in np.flatnonzero(np.isfinite(values).all(-1)):  # (run, quantity)
             found.append((family, bool(late[run]), int(record.p.values[run]), values[run].tolist()))
-    names, delayed, primes_of, table = zip(*found, strict=True)
+    which, delayed, primes_of, table = zip(*found, strict=True)
     return xr.Dataset(
         {"correlation": (("quantity", "network"), np.array(table).T)},
         {
-            "quantity": [reading.MED, *reading.CONTROLS],
-            "family": ("network", list(names)),
+            "quantity": names,
+            "family": ("network", list(which)),
             "grokked": ("network", list(delayed)),
             "p": ("network", list(primes_of)),
         },
