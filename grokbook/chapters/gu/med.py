@@ -69,7 +69,7 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
     """What follows the test loss after t_fit, over the distinct one-layer transformers of this chapter with p >= 47.
 
     ``correlation`` (quantity, network) for MED, its controls and the steps left; along network ``family``, ``grokked``,
-    ``p``. One that stands in two records is taken once, from the first; those that do not memorise in time are left out.
+    ``p``. One of two records is taken once, from the first; those that do not memorise in time are left out.
     """
     names = [reading.MED, *reading.CONTROLS, "steps_left"]
     families = {"addition": (base, primes, largest_prime, seeds_apart, width_shared), "a hole": (holes, holes_by_text),
