@@ -74,6 +74,9 @@ def test_an_even_set_shows_every_sum_alike_and_leaves_no_pair_far_from_one_of_it
     sums = np.add.outer(np.arange(97), np.arange(97)) % 97
     assert set(np.bincount(sums[masks[0]])) <= {24, 25}
     assert theory.same_class_coverage(masks[0], sums, [4]) == 1
+    alike = theory.draw_training_mask(97, 0.25, split="alike", generator=0)
+    assert alike.sum() == masks[0].sum() and set(np.bincount(sums[alike])) <= {24, 25}
+    assert theory.same_class_coverage(alike, sums, [4]) < 0.9
     with pytest.raises(ValueError, match="knows no hole"):
         theory.draw_training_mask(97, 0.25, split="even", holed=theory.hole("square", 97, 9), generator=0)
 
@@ -410,7 +413,10 @@ def test_the_smallest_modulus_is_two():
         (lambda: theory.hole("strip", 7, -1), "size must be an integer from 0 to 5, got size=-1"),
         (lambda: theory.hole("strip", 7, 1.5), "size must be an integer from 0 to 5, got size=1.5"),
         (lambda: theory.hole("disk", 7, 2), "kind must be one of 'square', 'strip', got 'disk'"),
-        (lambda: theory.training_size(7, 0.3, split="both"), "split must be one of 'code', 'text', 'even', got 'both'"),
+        (
+            lambda: theory.training_size(7, 0.3, split="both"),
+            "split must be one of 'code', 'text', 'even', 'alike', got 'both'",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message):

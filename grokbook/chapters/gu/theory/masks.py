@@ -13,7 +13,7 @@ from grokbook import checks
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
 HOLES = ("square", "strip")
-SPLITS = ("code", "text", "even")
+SPLITS = ("code", "text", "even", "alike")
 
 
 def hole(kind: str, p: int, size: int) -> Mask:
@@ -39,25 +39,29 @@ def draw_training_mask(
         holed: (p, p) pairs that are never trained, such as a `hole`; None for no hole.
         split: how many to draw. "code", the released scripts: floor(alpha p**2) or all that the hole leaves;
             "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves. "even", ours: as many as "code",
-            without a hole, and of every sum modulo p alike, at evenly spaced i from a random one on.
+            without a hole, and of every sum modulo p alike, at evenly spaced i from a random one on; "alike": the same
+            at random i.
     """
     holed = np.zeros((p, p), bool) if holed is None else holed
     size = training_size(p, train_fraction, int(holed.sum()), split=split)
-    if split == "even":
+    if split in ("even", "alike"):
         if holed.any():
-            raise ValueError('split = "even" draws from a whole table: it knows no hole')
-        return _evenly(p, size, np.random.default_rng(generator))
+            raise ValueError(f'split = "{split}" draws from a whole table: it knows no hole')
+        return _alike(p, size, np.random.default_rng(generator), spaced=split == "even")
     mask = np.zeros(p * p, bool)
     mask[np.random.default_rng(generator).permutation(np.flatnonzero(~holed))[:size]] = True
     return mask.reshape(p, p)
 
 
-def _evenly(p: int, size: int, generator: np.random.Generator) -> Mask:
-    """As many pairs of each sum modulo p, but for one, at evenly spaced i: (p, p)."""
+def _alike(p: int, size: int, generator: np.random.Generator, *, spaced: bool) -> Mask:
+    """As many pairs of each sum modulo p, but for one, at evenly spaced or at random i: (p, p)."""
     mask, more = np.zeros((p, p), bool), generator.permutation(p) < size % p
     for total in range(p):
         count = size // p + more[total]
-        i = np.floor(p * (np.arange(count) + generator.random()) / max(count, 1)).astype(int)
+        places = (
+            p * (np.arange(count) + generator.random()) / max(count, 1) if spaced else generator.permutation(p)[:count]
+        )
+        i = np.floor(places).astype(int)
         mask[i, (total - i) % p] = True
     return mask
 
