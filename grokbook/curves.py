@@ -50,9 +50,11 @@ def t_test(record: xr.Dataset, threshold: float = LEARNT) -> Array:
     return first(record, "test_accuracy", threshold)
 
 
-def least_t_test(record: xr.Dataset) -> Array:
+def least_t_test(record: xr.Dataset, threshold: float = LEARNT) -> Array:
     """(run,) when the test set is answered; a run that never does that counts with its last step."""
-    return np.minimum(t_test(record), np.where(np.isfinite(record.test_accuracy.values), record.step.values, 0).max(1))
+    return np.minimum(
+        t_test(record, threshold), np.where(np.isfinite(record.test_accuracy.values), record.step.values, 0).max(1)
+    )
 
 
 def at(record: xr.Dataset, curve: str | Array, steps: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.waits import CHAPTER, waits
+from grokbook.chapters.waits import CHAPTER, dealt, waits
 
 HOME = CHAPTER.settings()
 
@@ -108,3 +108,20 @@ def test_no_criterion_passes_on_noise():
         for id in passed:
             passed[id] += CHAPTER.claims[id].judge(there).outcome in ("reproduced", "partly")
     assert not any(passed.values()), passed
+
+
+def test_the_deal_and_the_weights_share_the_variance():
+    rows = np.arange(5.0)[:, None] + np.zeros(5)
+    assert dealt.shares(rows) == (1, 0) and dealt.shares(rows.T) == (0, 1)
+    np.testing.assert_allclose(dealt.shares(rows + rows.T), 0.5)
+    draw = np.random.default_rng(0)
+    luck = [dealt.shares(draw.normal(size=(5, 5)))[0] for _ in range(500)]
+    assert np.mean(luck) == pytest.approx(1 / 6, abs=0.02) and np.mean(np.array(luck) >= 0.5) < 0.02
+
+
+def test_a_dealt_task_has_one_training_set_for_all_seeds():
+    runs = CHAPTER.experiments["transformer_dealt"](CHAPTER.settings(seeds=2)).runs
+    sets = [run.task.in_train(run.seed) for run in runs]
+    assert [run.seed for run in runs] == [0, 1, 0, 1]
+    assert (sets[0] == sets[1]).all() and (sets[2] == sets[3]).all() and (sets[0] != sets[2]).any()
+    assert (sets[2] == runs[0].task.task.in_train(1)).all()

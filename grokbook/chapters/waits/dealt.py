@@ -1,0 +1,125 @@
+"""What makes the lottery, the training set that was dealt or the first weights? Each set is learnt from each start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from grokbook.chapter import Section
+from grokbook.chapters.power.tasks import OperationTask
+from grokbook.chapters.power.training import ADAMW, BATCH, GRID
+from grokbook.chapters.waits import Settings
+from grokbook.claims import Part, at_least
+from grokbook.curves import least_t_test
+from grokbook.measures.common import Array
+from grokbook.models.decoder import Decoder
+from grokbook.models.pair_transformer import PairTransformer
+from grokbook.optim import WarmAdamW
+from grokbook.settings import Share, Steps
+from grokbook.tasks import ModularTask
+from grokbook.train.experiment import Experiment, Run, Schedule, Stop
+from grokbook.words import percent
+
+section = Section("dealt")
+
+STRICT = 0.99  # the level at which a training ends, so that the page's may be another
+SHUFFLES = 2_000  # of the times, for what luck gives
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """A task whose training set is that of one seed, whichever seed a run has.
+
+    Args:
+        task: which has a rule, and splits by seed.
+        deal: the seed of its training set.
+    """
+
+    task: Any
+    deal: int
+    version: ClassVar[int] = 1
+
+    @property
+    def train_size(self) -> int:
+        """How many rows are trained on."""
+        return self.task.train_size
+
+    def table(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Inputs (rows, ...) and answers (rows,)."""
+        return self.task.table()
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which rows are trained on, (rows,); the same for every seed."""
+        return self.task.in_train(self.deal)
+
+
+@section.experiment(quick={"steps": 6})
+def transformer_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
+    """Gu's transformer on addition: as many first weights as training sets, each with each, on full batches."""
+    task, how = ModularTask(s.small_p, "n + m", share), WarmAdamW(1e-3, 1.0, (0.9, 0.98))
+    runs = tuple(
+        Run(Dealt(task, deal), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"deal {deal}")
+        for deal, seed in product(range(s.seeds), repeat=2)
+    )
+    return Experiment("waits/transformer_dealt", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT))
+
+
+@section.experiment(quick={"steps": 6})
+def decoder_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
+    """Power's decoder on addition: as many first weights, and orders of batches, as training sets, each with each."""
+    task = OperationTask("x+y", s.p, share)
+    batch = min(BATCH, -(-task.train_size // 2))
+    runs = tuple(
+        Run(Dealt(task, deal), Decoder(s.p), ADAMW, steps, seed, "cross_entropy", batch, f"deal {deal}", "short")
+        for deal, seed in product(range(s.seeds), repeat=2)
+    )
+    return Experiment("waits/decoder_dealt", runs, GRID, stop=Stop(threshold=STRICT))
+
+
+def times(record: xr.Dataset, level: float) -> Array:
+    """(deal, seed) the steps at which the rest is learnt; its last step for a network that never does."""
+    deals, seeds = (np.unique(record[of].values) for of in ("label", "seed"))
+    return least_t_test(record, level).reshape(len(deals), len(seeds))
+
+
+def shares(values: Array) -> tuple[float, float]:
+    """Of the variance of (deal, seed) the shares that rows and columns explain; what is left is of the pair alone."""
+    rows, columns = (np.var(values.mean(axis)) / np.var(values) for axis in (1, 0))
+    return float(rows), float(columns)
+
+
+@section.study
+def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings) -> xr.Dataset:
+    """(family, of) shares of the variance of ln t_test by the deal and by the weights; (family,) what at most 5 % of
+    shuffles of the times give by luck."""
+    draw, found = np.random.default_rng(0), []
+    for record in (transformer_dealt, decoder_dealt):
+        values = np.log(times(record, s.level))
+        luck = [shares(draw.permuted(values.ravel()).reshape(values.shape))[0] for _ in range(SHUFFLES)]
+        found.append([*shares(values), np.percentile(luck, 95)])
+    families = {"family": ["Gu's transformer", "Power's decoder"]}
+    table = np.array(found)
+    data = {"share": (("family", "of"), table[:, :2]), "luck": ("family", table[:, 2])}
+    return xr.Dataset(data, families | {"of": ["deal", "weights"]})
+
+
+section.claim(
+    "dealt",
+    "all papers",
+    "What makes the lottery is the training set that was dealt, not the first weights.",
+    *(
+        Part(
+            f"of the variance of ln t_test, five training sets by five first weights, what the set explains, {family}",
+            lambda deals, family=family: deals.share.sel(family=family, of="deal").item(),
+            at_least(0.5),
+            percent,
+        )
+        for family in ("Gu's transformer", "Power's decoder")
+    ),
+    whose="ours",
+)
