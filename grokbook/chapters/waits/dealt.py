@@ -33,15 +33,10 @@ SHUFFLES = 2_000  # of the times, for what luck gives
 
 @dataclass(frozen=True)
 class Dealt:
-    """A task whose training set is that of one seed, whichever seed a run has.
+    """A task whose training set is that of one seed, whichever seed a run has."""
 
-    Args:
-        task: which has a rule, and splits by seed.
-        deal: the seed of its training set.
-    """
-
-    task: Any
-    deal: int
+    task: Any  #: which splits by seed
+    deal: int  #: the seed of its training set
     version: ClassVar[int] = 1
 
     @property
