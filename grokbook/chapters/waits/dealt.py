@@ -27,7 +27,8 @@ from grokbook.words import percent
 
 section = Section("dealt")
 
-STRICT = 0.99  # the level at which a training ends, so that the page's may be another
+NUDGE = 1e-6  # by which share of itself a learning rate differs from the next
+LEVEL, STRICT = 0.9, 0.99  # of claims, and at which a training ends, so that the page's may be another
 SHUFFLES = 2_000  # of the times, for what luck gives
 
 
@@ -76,8 +77,20 @@ def decoder_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> 
     return Experiment("waits/decoder_dealt", runs, GRID, stop=Stop(threshold=STRICT))
 
 
+@section.experiment(quick={"steps": 6})
+def nudged(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
+    """Some of the transformers of ``transformer_dealt`` with learning rates that differ in the seventh digit."""
+    task = ModularTask(s.small_p, "n + m", share)
+    rates = [WarmAdamW(1e-3 * (1 + NUDGE * nudge), 1.0, (0.9, 0.98)) for nudge in range(s.seeds)]
+    runs = tuple(
+        Run(Dealt(task, seed), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"nudge {nudge}")
+        for nudge, how in enumerate(rates) for seed in range(s.seeds)
+    )  # fmt: skip
+    return Experiment("waits/nudged", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT))
+
+
 def times(record: xr.Dataset, level: float) -> Array:
-    """(deal, seed) the steps at which the rest is learnt; its last step for a network that never does."""
+    """(deal or nudge, seed) the steps at which the rest is learnt; its last step for a network that never does."""
     deals, seeds = (np.unique(record[of].values) for of in ("label", "seed"))
     return least_t_test(record, level).reshape(len(deals), len(seeds))
 
@@ -103,6 +116,12 @@ def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings)
     return xr.Dataset(data, families | {"of": ["deal", "weights"]})
 
 
+def chaos(nudged: xr.Dataset, transformer_dealt: xr.Dataset) -> float:
+    """Scatter of ln t_test among nudges of one pair, pooled, over that among all pairs of training set and weights."""
+    among, pairs = (np.log(times(one, LEVEL)) for one in (nudged, transformer_dealt))
+    return float(np.sqrt(among.var(axis=0, ddof=1).mean()) / pairs.std(ddof=1))
+
+
 section.claim(
     "dealt",
     "all papers",
@@ -116,5 +135,12 @@ section.claim(
         )
         for family in ("Gu's transformer", "Power's decoder")
     ),
+    whose="ours",
+)
+section.claim(
+    "chaos",
+    "beside Gu et al. (2025)",
+    "A learning rate that differs in its seventh digit makes a transformer's wait another one.",
+    Part("scatter of ln t_test among nudges, over that among training sets and weights", chaos, at_least(0.5)),
     whose="ours",
 )

@@ -125,3 +125,15 @@ def test_a_dealt_task_has_one_training_set_for_all_seeds():
     assert [run.seed for run in runs] == [0, 1, 0, 1]
     assert (sets[0] == sets[1]).all() and (sets[2] == sets[3]).all() and (sets[0] != sets[2]).any()
     assert (sets[2] == runs[0].task.task.in_train(1)).all()
+
+
+def test_nudges_scatter_as_much_as_they_do():
+    def record(values):
+        runs = {"label": [f"{i}" for i in range(5) for _ in range(5)], "seed": [*range(5)] * 5}
+        columns = {name: ("run", one) for name, one in runs.items()}
+        seen = np.where(np.arange(1, 501) >= np.ravel(values)[:, None], 1.0, 0.0)
+        return xr.Dataset(columns | {"test_accuracy": (("run", "step"), seen)}, {"step": np.arange(1, 501)})
+
+    pairs = np.exp(np.random.default_rng(0).normal(4, 0.3, (5, 5)))
+    assert dealt.chaos(record(np.full((5, 5), 100.0) * np.arange(1, 6) / 2), record(pairs)) == 0  # seeds alone differ
+    assert dealt.chaos(record(pairs), record(pairs)) == pytest.approx(1, abs=0.25)
