@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import papermill
 import pytest
@@ -88,7 +89,7 @@ def test_two_builds_of_the_same_book_are_byte_identical(built):
 
 
 def test_parameters_reach_the_cells_and_the_pages(built, monkeypatch, capsys):
-    monkeypatch.setattr(book.parameters, "settings_of", lambda page: lambda p=7: None)
+    monkeypatch.setattr(book.parameters, "settings_of", lambda page: lambda p=7: SimpleNamespace(p=p))
     before = tree(built / "a" / "html")
     assert "p is 1007" in before["book/small.html"].decode()
     page = book.make_chapter("small", {"p": "59"}, Settings(root=built, output=built / "a"))
