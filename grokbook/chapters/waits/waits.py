@@ -45,14 +45,14 @@ LUCK = 1.96  # standard errors that a difference has by luck in 5 % of all tries
 TOLD = LUCK + 0.84  # that it needs to be found beyond luck in 80 %
 
 
-def records() -> Iterator[tuple[str, xr.Dataset]]:
-    """(chapter, record) for every experiment of the book that has one: the largest there is."""
+def records() -> Iterator[xr.Dataset]:
+    """The record of every experiment of the book that has one: the largest there is."""
     for chapter in chapters().values():
         home = chapter.settings()
         for recipe in chapter.experiments.values():
             found = (runner.status(one).record for one in (recipe(home), *recipe.stand_ins(home)))
             if (record := next((one for one in found if one is not None), None)) is not None:
-                yield chapter.name, record
+                yield record
 
 
 def crossings(record: xr.Dataset, curve: str, level: float) -> tuple[Array, Array]:
@@ -81,7 +81,7 @@ def networks(s: Settings) -> xr.Dataset:
     ``setting`` is all of a recipe but seed and length, a ``task`` that part of it.
     """
     found: dict[str, tuple[Any, ...]] = {}
-    for chapter, record in records():
+    for record in records():
         recipe = json.loads(record.attrs["recipe"])
         (fit, fit_grid), (done, grid) = (crossings(record, f"{one}_accuracy", s.level) for one in ("train", "test"))
         strict, _ = crossings(record, "test_accuracy", STRICT)
@@ -94,10 +94,10 @@ def networks(s: Settings) -> xr.Dataset:
             same = run | {"steps": 0, "precision": recipe.get("precision")}
             name, setting, task = (json.dumps(one, sort_keys=True) for one in (same, same | {"seed": 0}, run["task"]))
             if name not in found or own[-1] > found[name][-1]:
-                found[name] = chapter, family, setting, task, run["seed"], *own
+                found[name] = family, setting, task, run["seed"], *own
     if not found:
         raise ValueError("there is no record of any training")
-    names = ("chapter", "family", "setting", "task", "seed", "t_train", "t_test", "strict", "fit_grid", "grid", "steps")
+    names = ("family", "setting", "task", "seed", "t_train", "t_test", "strict", "fit_grid", "grid", "steps")
     columns = zip(*found.values(), strict=True)
     return xr.Dataset({name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)})
 
@@ -195,10 +195,14 @@ def seeds(networks: xr.Dataset) -> xr.Dataset:
         }
         for key, value in row.items():
             rows[key].append(value)
-        rows["times"].append(np.pad(done / np.median(done), (0, 20 - len(done)), constant_values=np.nan))
+        rows["times"].append(done / np.median(done))
     if not rows:
         raise ValueError("no setting has three seeds that all generalise")
-    times = ("setting", "member"), np.array(rows.pop("times"))
+    relative = rows.pop("times")
+    padded = np.full((len(relative), max(map(len, relative))), np.nan)
+    for place, some in zip(padded, relative, strict=True):
+        place[: len(some)] = some
+    times = ("setting", "member"), padded
     return xr.Dataset({key: ("setting", np.array(one)) for key, one in rows.items()} | {"times": times})
 
 
