@@ -109,30 +109,26 @@ def generalise(networks: xr.Dataset) -> xr.Dataset:
 
 
 def groks(networks: xr.Dataset, s: Settings) -> dict[str, Array]:
-    """(network,) whether each groks, by some definitions."""
+    """(network,) whether each groks, by two definitions."""
     fit, done = networks.t_train.values, networks.t_test.values
-    return {
-        "any later": done > fit,
-        f"{s.later:,} steps later": done - fit >= s.later,
-        f"{s.factor:g} times later": done >= s.factor * fit,
-    }
+    return {f"{s.later:,} steps later": done - fit >= s.later, f"{s.factor:g} times later": done >= s.factor * fit}
 
 
 @section.study
 def definitions(networks: xr.Dataset, s: Settings) -> xr.Dataset:
-    """(family, definition) share of the networks that generalise which grok; (family,) how many there are, and of which
-    share of them the last two definitions say the same."""
+    """(family, definition) share of the networks that generalise which grok; (family,) share of those of which the two
+    definitions say the same."""
     learnt, rows = generalise(networks), {}
     for family in FAMILIES.values():
         judged = groks(learnt.isel(network=np.flatnonzero(learnt.family.values == family)), s)
-        _, steps, times = judged.values()
+        steps, times = judged.values()
         if len(steps) >= 10 * FEW:
-            rows[family] = [one.mean() for one in judged.values()], len(steps), (steps == times).mean()
+            rows[family] = [steps.mean(), times.mean()], (steps == times).mean()
     if not rows:
         raise ValueError(f"no family has {10 * FEW} networks that generalise")
-    shares, count, agree = zip(*rows.values(), strict=True)
-    data = {"share": (("family", "definition"), np.array(shares)), "count": ("family", np.array(count))}
-    return xr.Dataset(data | {"agree": ("family", np.array(agree))}, {"family": list(rows), "definition": list(judged)})
+    shares, agree = zip(*rows.values(), strict=True)
+    data = {"share": (("family", "definition"), np.array(shares)), "agree": ("family", np.array(agree))}
+    return xr.Dataset(data, {"family": list(rows), "definition": list(judged)})
 
 
 def by_setting(networks: xr.Dataset, family: str | None = None) -> Iterator[xr.Dataset]:

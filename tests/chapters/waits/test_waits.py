@@ -56,10 +56,10 @@ def test_definitions_agree_as_much_as_they_do():
     fit, done = np.full((1, 60), 100.0), np.full((1, 60), 2000.0)
     done[0, :30] = 300
     study = waits.definitions(world(fit, done), HOME)
-    assert study.agree.item() == 1 and study.share.values.tolist() == [[1, 0.5, 0.5]]
+    assert study.agree.item() == 1 and study.share.values.tolist() == [[0.5, 0.5]]
     done[0, :30] = 700  # seven times, and 600 steps
     study = waits.definitions(world(fit, done), HOME)
-    assert study.agree.item() == 0.5 and study.share.values.tolist() == [[1, 0.5, 1]]
+    assert study.agree.item() == 0.5 and study.share.values.tolist() == [[0.5, 1]]
 
 
 def test_seeds_are_compared_within_their_setting():
