@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from grokbook import measures
@@ -60,5 +62,29 @@ def _correct(now: Measured) -> Numbers:
     return {"correct": now.correct().reshape(-1, p, p).astype(np.float32)}
 
 
-register(med=_med, accuracy_by_place=_accuracy_by_place)
+def _answers_seen(now: Measured) -> Numbers:
+    """Of wrong answers to test pairs (i, j): the share that was trained with i in its place, or j; a mean of both."""
+    p, i = now.model.p, np.arange(now.model.p)
+    answers, trained, correct = (one.reshape(-1, p, p) for one in (now.answers(), now.in_train, now.correct()))
+    member = np.arange(len(trained))[:, None, None]
+    with_i = trained[member, i[:, None], (answers - i[:, None]) % p]
+    with_j = trained[member, (answers - i) % p, i]
+    wrong = ~trained & ~correct
+    return {"answers_seen": ratio(((with_i + 1.0 * with_j) * wrong).sum((-2, -1)) / 2, wrong.sum((-2, -1)))}
+
+
+def _spacing_power(now: Measured) -> Numbers:
+    """Share of the embeddings' power at the frequencies of a training set that is evenly spaced along each sum.
+
+    They are p over the distance of its neighbours, size / p rounded down and up: 29 and 30 of 48 for 2822 pairs of 97.
+    """
+    p, offset = now.model.p, now.model.offset
+    block = measures.embedding_blocks(now.params["W_E"], p, offset)[0]  # (M, p, d)
+    power = np.square(np.abs(np.fft.rfft(block, axis=-2))).sum(-1)[:, 1:]  # (M, frequency)
+    per_sum = now.tasks[0].train_size / p
+    own = [min(f, p - f) - 1 for f in {math.floor(per_sum), math.ceil(per_sum)} if 0 < f < p]
+    return {"spacing_power": ratio(power[:, own].sum(-1), power.sum(-1))}
+
+
+register(med=_med, accuracy_by_place=_accuracy_by_place, answers_seen=_answers_seen, spacing_power=_spacing_power)
 register(correct=_correct)  # (M, p, p): for ``Experiment.keep`` only

@@ -19,7 +19,7 @@ class HoledTask(ModularTask):
     Args:
         hole: "square" and "strip" keep the pairs of ``theory.hole`` out of training, "none" keeps out nothing.
         size: the paper's k or t, from 0 to p - 2.
-        split: which pairs are trained, "code", "text", "even" or "alike"; see ``theory.draw_training_mask``.
+        split: which pairs are trained; see ``theory.draw_training_mask``.
         split_seed: draws the training set for every run; None leaves that to the run's own seed.
 
     Raises:

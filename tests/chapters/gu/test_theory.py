@@ -77,8 +77,23 @@ def test_an_even_set_shows_every_sum_alike_and_leaves_no_pair_far_from_one_of_it
     alike = theory.draw_training_mask(97, 0.25, split="alike", generator=0)
     assert alike.sum() == masks[0].sum() and set(np.bincount(sums[alike])) <= {24, 25}
     assert theory.same_class_coverage(alike, sums, [4]) < 0.9
+    stratified = theory.draw_training_mask(97, 0.25, split="stratified", generator=0)
+    assert stratified.sum() == alike.sum() and theory.same_class_coverage(stratified, sums, [6]) > 0.99
     with pytest.raises(ValueError, match="knows no hole"):
         theory.draw_training_mask(97, 0.25, split="even", holed=theory.hole("square", 97, 9), generator=0)
+
+
+def test_an_even_set_is_one_stretch_of_each_sum_under_other_names():
+    for seed in range(3):
+        even = theory.draw_training_mask(97, 0.3, split="even", generator=seed)
+        rows = theory.by_sum(even, 29)
+        assert (theory.stretches(even, 29)[rows.sum(1) == 29] == 1).all() and (rows.sum(1) == 29).sum() == 88
+        np.testing.assert_array_equal(theory.stretches(even), theory.by_sum(even).sum(1))
+        i, j = np.argwhere(even)[seed]
+        assert rows[29 * (i + j) % 97, 29 * i % 97]
+    for split in ("code", "alike", "stratified", "multiplied"):
+        other = theory.draw_training_mask(97, 0.3, split=split, generator=0)
+        assert min(theory.stretches(other, name).mean() for name in range(1, 49)) > 15, split
 
 
 def test_a_training_set_is_uniform_outside_the_hole_and_named_by_its_seed():
@@ -415,7 +430,7 @@ def test_the_smallest_modulus_is_two():
         (lambda: theory.hole("disk", 7, 2), "kind must be one of 'square', 'strip', got 'disk'"),
         (
             lambda: theory.training_size(7, 0.3, split="both"),
-            "split must be one of 'code', 'text', 'even', 'alike', got 'both'",
+            "split must be one of 'code', 'text', 'even', 'alike', 'stratified', 'multiplied', got 'both'",
         ),
     ],
 )

@@ -13,7 +13,13 @@ from grokbook import checks
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
 HOLES = ("square", "strip")
-SPLITS = ("code", "text", "even", "alike")
+PLACES = {  # (p, count, generator) -> which i of a sum are trained, modulo p
+    "even": lambda p, count, draw: np.floor(p * (np.arange(count) + draw.random()) / max(count, 1)).astype(int),
+    "alike": lambda p, count, draw: draw.permutation(p)[:count],
+    "stratified": lambda p, count, draw: draw.integers(*cells(p, count, draw.random())),
+    "multiplied": lambda p, count, draw: PLACES["even"](p, count, draw) * draw.integers(1, p),
+}
+SPLITS = ("code", "text", *PLACES)
 
 
 def hole(kind: str, p: int, size: int) -> Mask:
@@ -39,31 +45,48 @@ def draw_training_mask(
         holed: (p, p) pairs that are never trained, such as a `hole`; None for no hole.
         split: how many to draw. "code", the released scripts: floor(alpha p**2) or all that the hole leaves;
             "text", section 6.1: floor(alpha n) of the n pairs that the hole leaves. "even", ours: as many as "code",
-            without a hole, and of every sum modulo p alike, at evenly spaced i from a random one on; "alike": the same
-            at random i.
+            without a hole, and of every sum modulo p alike, at evenly spaced i from a random one on. "alike": the same
+            at random i; "stratified": at a random i of each of as many equal stretches; "multiplied": as "even", all i
+            of a sum times one random number, so that they are evenly spaced in names of their own.
     """
     holed = np.zeros((p, p), bool) if holed is None else holed
     size = training_size(p, train_fraction, int(holed.sum()), split=split)
-    if split in ("even", "alike"):
+    if split in PLACES:
         if holed.any():
             raise ValueError(f'split = "{split}" draws from a whole table: it knows no hole')
-        return _alike(p, size, np.random.default_rng(generator), spaced=split == "even")
+        return _alike(p, size, np.random.default_rng(generator), split)
     mask = np.zeros(p * p, bool)
     mask[np.random.default_rng(generator).permutation(np.flatnonzero(~holed))[:size]] = True
     return mask.reshape(p, p)
 
 
-def _alike(p: int, size: int, generator: np.random.Generator, *, spaced: bool) -> Mask:
-    """As many pairs of each sum modulo p, but for one, at evenly spaced or at random i: (p, p)."""
+def _alike(p: int, size: int, generator: np.random.Generator, split: str) -> Mask:
+    """As many pairs of each sum modulo p, but for one, at the i that ``PLACES`` draws: (p, p)."""
     mask, more = np.zeros((p, p), bool), generator.permutation(p) < size % p
     for total in range(p):
-        count = size // p + more[total]
-        places = (
-            p * (np.arange(count) + generator.random()) / max(count, 1) if spaced else generator.permutation(p)[:count]
-        )
-        i = np.floor(places).astype(int)
+        i = PLACES[split](p, size // p + more[total], generator) % p
         mask[i, (total - i) % p] = True
     return mask
+
+
+def cells(p: int, count: int, start: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the past-the-end i, (count,), of as many stretches as equal as they can be; they go past p."""
+    edges = np.floor(p * (np.arange(count + 1) + start) / max(count, 1)).astype(np.int64)
+    return edges[:-1], edges[1:]
+
+
+def by_sum(mask: Mask, name: int = 1) -> Mask:
+    """(p, p) which pairs of a sum are trained: a row a sum, a column an i, once each number n is called name * n."""
+    p = len(mask)
+    new = np.arange(p)
+    sums, i = np.meshgrid(new, new * pow(int(name), -1, p) % p, indexing="ij")
+    return mask[i, (sums * pow(int(name), -1, p) - i) % p]
+
+
+def stretches(mask: Mask, name: int = 1) -> NDArray[np.int64]:
+    """(p,) into how many unbroken stretches the trained pairs of each sum fall, under such names, 0 next to p - 1."""
+    rows = by_sum(mask, name)
+    return (rows & ~np.roll(rows, 1, axis=1)).sum(1)
 
 
 def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
