@@ -62,29 +62,40 @@ def _correct(now: Measured) -> Numbers:
     return {"correct": now.correct().reshape(-1, p, p).astype(np.float32)}
 
 
-def _answers_seen(now: Measured) -> Numbers:
-    """Of wrong answers to test pairs (i, j): the share that was trained with i in its place, or j; a mean of both."""
+def _per_sum(now: Measured) -> tuple[int, int]:
+    """How many pairs of a sum are trained where all have as many, rounded down and up."""
+    return math.floor(now.tasks[0].train_size / now.model.p), math.ceil(now.tasks[0].train_size / now.model.p)
+
+
+def _wrong_answers(now: Measured) -> Numbers:
+    """Of wrong answers to test pairs (i, j): what they have to do with the trained ones.
+
+    ``answers_seen``: the share that was trained with i in its place, or with j; a mean of both.
+    ``answers_off``: how far they are from the right ones, as a part of the way round, 1/4 by luck, once each number n
+    is called n times the pairs per sum: under these names each sum of an even training set is one stretch.
+    """
     p, i = now.model.p, np.arange(now.model.p)
     answers, trained, correct = (one.reshape(-1, p, p) for one in (now.answers(), now.in_train, now.correct()))
     member = np.arange(len(trained))[:, None, None]
     with_i = trained[member, i[:, None], (answers - i[:, None]) % p]
     with_j = trained[member, (answers - i) % p, i]
+    off = (answers - i[:, None] - i) * _per_sum(now)[0] % p
     wrong = ~trained & ~correct
-    return {"answers_seen": ratio(((with_i + 1.0 * with_j) * wrong).sum((-2, -1)) / 2, wrong.sum((-2, -1)))}
+    shown = {"answers_seen": (with_i + 1.0 * with_j) / 2, "answers_off": np.minimum(off, p - off) / p}
+    return {name: ratio((one * wrong).sum((-2, -1)), wrong.sum((-2, -1))) for name, one in shown.items()}
 
 
 def _spacing_power(now: Measured) -> Numbers:
     """Share of the embeddings' power at the frequencies of a training set that is evenly spaced along each sum.
 
-    They are p over the distance of its neighbours, size / p rounded down and up: 29 and 30 of 48 for 2822 pairs of 97.
+    They are the pairs per sum: 29 and 30 of 48, for 2,822 pairs of 97 numbers.
     """
-    p, offset = now.model.p, now.model.offset
-    block = measures.embedding_blocks(now.params["W_E"], p, offset)[0]  # (M, p, d)
+    p = now.model.p
+    block = measures.embedding_blocks(now.params["W_E"], p, now.model.offset)[0]  # (M, p, d)
     power = np.square(np.abs(np.fft.rfft(block, axis=-2))).sum(-1)[:, 1:]  # (M, frequency)
-    per_sum = now.tasks[0].train_size / p
-    own = [min(f, p - f) - 1 for f in {math.floor(per_sum), math.ceil(per_sum)} if 0 < f < p]
+    own = sorted({min(f, p - f) - 1 for f in _per_sum(now) if 0 < f < p})
     return {"spacing_power": ratio(power[:, own].sum(-1), power.sum(-1))}
 
 
-register(med=_med, accuracy_by_place=_accuracy_by_place, answers_seen=_answers_seen, spacing_power=_spacing_power)
+register(med=_med, accuracy_by_place=_accuracy_by_place, wrong_answers=_wrong_answers, spacing_power=_spacing_power)
 register(correct=_correct)  # (M, p, p): for ``Experiment.keep`` only
