@@ -35,7 +35,16 @@ CASES = {
     "gu": [
         (
             Run(HoledTask(11, hole="square", size=3), PairTransformer(11, 8), SGD(0.5), 3, 0, "cross_entropy"),
-            ("med", "accuracy_by_place", "correct", "weight_norm", "gradient_norm", "total_norm"),
+            (
+                "med",
+                "accuracy_by_place",
+                "correct",
+                "wrong_answers",
+                "spacing_power",
+                "weight_norm",
+                "gradient_norm",
+                "total_norm",
+            ),
         )
     ],
     "liu": [
