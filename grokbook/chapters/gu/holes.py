@@ -70,27 +70,23 @@ def names(p: int) -> int:
     return next(one for one in itertools.count(10) if math.gcd(one, p) == 1)
 
 
-def renamed(table: NDArray, times: int) -> NDArray:
-    """A table of pairs (p, p) once every number i is called ``times`` i: addition stays addition."""
-    old = pow(times, -1, len(table)) * np.arange(len(table)) % len(table)  # names
-    return table[np.ix_(old, old)]
-
-
 def distances(record: xr.Dataset, run: int, times: int = 1) -> Array:
     """(p, p) how far the pairs of a run's hole are from a training pair of their class; nan elsewhere.
 
-    Counted between the names ``times`` i, see ``renamed``, and told under the old ones. A pair whose mirror was trained
-    counts as trained: theorem 3.10 adds two embeddings, and so cannot tell them apart.
+    Counted between the names ``times`` i, see ``theory.renamed``, and told under the old ones. A pair whose mirror was
+    trained counts as trained: theorem 3.10 adds two embeddings, and so cannot tell them apart.
     """
     known = mask_of(record, run)
     known |= known.T
-    apart = theory.same_class_distance(renamed(known, times), modular_function(str(record.f.values[run]), len(known)))
-    return np.where(hole_of(record, run) & ~known, renamed(apart, pow(times, -1, len(known))), np.nan)
+    apart = theory.same_class_distance(
+        theory.renamed(known, times), modular_function(str(record.f.values[run]), len(known))
+    )
+    return np.where(hole_of(record, run) & ~known, theory.renamed(apart, pow(times, -1, len(known))), np.nan)
 
 
 def covered(record: xr.Dataset, run: int, times: int = 1) -> float:
     """The share of a run's test pairs with a training pair of their class within ``reach``, between such names."""
-    mask, p = renamed(mask_of(record, run), times), int(record.p.values[run])
+    mask, p = theory.renamed(mask_of(record, run), times), int(record.p.values[run])
     return float(theory.same_class_coverage(mask, modular_function(str(record.f.values[run]), p), reach(p)))
 
 

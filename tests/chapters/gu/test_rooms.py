@@ -176,11 +176,11 @@ def test_under_other_names_addition_stays_addition_and_a_hole_is_scattered():
     sums, hole = modular_function("n + m", 97), theory.hole("square", 97, 45)
     ten = holes.names(97)
     assert (ten, holes.names(10)) == (10, 11)
-    assert (ten * holes.renamed(sums, ten) % 97 == sums).all()
+    assert (ten * theory.renamed(sums, ten) % 97 == sums).all()
     known = theory.draw_training_mask(97, 0.3, holed=hole, generator=0)
-    assert (holes.renamed(holes.renamed(known, ten), pow(ten, -1, 97)) == known).all()
+    assert (theory.renamed(theory.renamed(known, ten), pow(ten, -1, 97)) == known).all()
     near, other = (
-        theory.same_class_distance(holes.renamed(known, one), sums)[holes.renamed(hole, one)] for one in (1, ten)
+        theory.same_class_distance(theory.renamed(known, one), sums)[theory.renamed(hole, one)] for one in (1, ten)
     )
     assert np.median(near) > 5 * np.median(other)
 

@@ -86,14 +86,15 @@ def test_an_even_set_shows_every_sum_alike_and_leaves_no_pair_far_from_one_of_it
 def test_an_even_set_is_one_stretch_of_each_sum_under_other_names():
     for seed in range(3):
         even = theory.draw_training_mask(97, 0.3, split="even", generator=seed)
-        rows = theory.by_sum(even, 29)
-        assert (theory.stretches(even, 29)[rows.sum(1) == 29] == 1).all() and (rows.sum(1) == 29).sum() == 88
+        other = theory.renamed(even, 29)
+        per_sum = theory.by_sum(other).sum(1)
+        assert (theory.stretches(other)[per_sum == 29] == 1).all() and (per_sum == 29).sum() == 88
         np.testing.assert_array_equal(theory.stretches(even), theory.by_sum(even).sum(1))
         i, j = np.argwhere(even)[seed]
-        assert rows[29 * (i + j) % 97, 29 * i % 97]
+        assert theory.by_sum(even)[(i + j) % 97, i] and other[29 * i % 97, 29 * j % 97]
     for split in ("code", "alike", "stratified", "multiplied"):
-        other = theory.draw_training_mask(97, 0.3, split=split, generator=0)
-        assert min(theory.stretches(other, name).mean() for name in range(1, 49)) > 15, split
+        mask = theory.draw_training_mask(97, 0.3, split=split, generator=0)
+        assert min(theory.stretches(theory.renamed(mask, times)).mean() for times in range(1, 49)) > 15, split
 
 
 def test_a_training_set_is_uniform_outside_the_hole_and_named_by_its_seed():

@@ -75,17 +75,21 @@ def cells(p: int, count: int, start: float) -> tuple[NDArray[np.int64], NDArray[
     return edges[:-1], edges[1:]
 
 
-def by_sum(mask: Mask, name: int = 1) -> Mask:
-    """(p, p) which pairs of a sum are trained: a row a sum, a column an i, once each number n is called name * n."""
-    p = len(mask)
-    new = np.arange(p)
-    sums, i = np.meshgrid(new, new * pow(int(name), -1, p) % p, indexing="ij")
-    return mask[i, (sums * pow(int(name), -1, p) - i) % p]
+def renamed(table: NDArray, times: int) -> NDArray:
+    """A table of pairs (p, p) once every number i is called ``times`` i: addition stays addition."""
+    old = pow(times, -1, len(table)) * np.arange(len(table)) % len(table)  # names
+    return table[np.ix_(old, old)]
 
 
-def stretches(mask: Mask, name: int = 1) -> NDArray[np.int64]:
-    """(p,) into how many unbroken stretches the trained pairs of each sum fall, under such names, 0 next to p - 1."""
-    rows = by_sum(mask, name)
+def by_sum(table: NDArray) -> NDArray:
+    """A table of pairs (p, p) with a row a sum modulo p and a column an i."""
+    sums, i = np.indices(table.shape)
+    return table[i, (sums - i) % len(table)]
+
+
+def stretches(mask: Mask) -> NDArray[np.int64]:
+    """(p,) into how many unbroken stretches of i the trained pairs of each sum fall, with 0 next to p - 1."""
+    rows = by_sum(mask)
     return (rows & ~np.roll(rows, 1, axis=1)).sum(1)
 
 
