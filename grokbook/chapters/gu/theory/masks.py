@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from grokbook import checks
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
 HOLES = ("square", "strip")
-PLACES = {  # (p, count, generator) -> which i of a sum are trained, modulo p
+PLACES: dict[str, Callable[[int, int, np.random.Generator], NDArray[np.int64]]] = {  # (p, count, generator) -> which i of a sum are trained, modulo p
     "even": lambda p, count, draw: np.floor(p * (np.arange(count) + draw.random()) / max(count, 1)).astype(int),
     "alike": lambda p, count, draw: draw.permutation(p)[:count],
     "stratified": lambda p, count, draw: draw.integers(*cells(p, count, draw.random())),
