@@ -14,7 +14,8 @@ from grokbook import checks
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
 HOLES = ("square", "strip")
-PLACES: dict[str, Callable[[int, int, np.random.Generator], NDArray[np.int64]]] = {  # (p, count, generator) -> which i of a sum are trained, modulo p
+#: (p, count, generator) -> (count,) which i of a sum are trained, modulo p
+PLACES: dict[str, Callable[[int, int, np.random.Generator], NDArray[np.int64]]] = {
     "even": lambda p, count, draw: np.floor(p * (np.arange(count) + draw.random()) / max(count, 1)).astype(int),
     "alike": lambda p, count, draw: draw.permutation(p)[:count],
     "stratified": lambda p, count, draw: draw.integers(*cells(p, count, draw.random())),
