@@ -9,7 +9,7 @@ import numpy as np
 from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.measures.common import ratio
+from grokbook.measures.common import Array, ratio
 from grokbook.train.monitor import Measured, Numbers, register
 
 MED_STEPS = (2, 3, 5, 7, 11)
@@ -85,17 +85,28 @@ def _wrong_answers(now: Measured) -> Numbers:
     return {name: ratio((one * wrong).sum((-2, -1)), wrong.sum((-2, -1))) for name, one in shown.items()}
 
 
+def _power(now: Measured) -> Array:
+    """(M, frequency) the power of the first operand's embeddings, without the constant one."""
+    block = measures.embedding_blocks(now.params["W_E"], now.model.p, now.model.offset)[0]  # (M, p, d)
+    return np.square(np.abs(np.fft.rfft(block, axis=-2))).sum(-1)[:, 1:]
+
+
 def _spacing_power(now: Measured) -> Numbers:
     """Share of the embeddings' power at the frequencies of a training set that is evenly spaced along each sum.
 
     They are the pairs per sum: 29 and 30 of 48, for 2,822 pairs of 97 numbers.
     """
-    p = now.model.p
-    block = measures.embedding_blocks(now.params["W_E"], p, now.model.offset)[0]  # (M, p, d)
-    power = np.square(np.abs(np.fft.rfft(block, axis=-2))).sum(-1)[:, 1:]  # (M, frequency)
+    p, power = now.model.p, _power(now)
     own = sorted({min(f, p - f) - 1 for f in _per_sum(now) if 0 < f < p})
     return {"spacing_power": ratio(power[:, own].sum(-1), power.sum(-1))}
 
 
-register(med=_med, accuracy_by_place=_accuracy_by_place, wrong_answers=_wrong_answers, spacing_power=_spacing_power)
+def _frequencies(now: Measured) -> Numbers:
+    """How many frequencies the embeddings have: the inverse of the sum of squares of their shares of the power."""
+    power = _power(now)
+    return {"frequencies": ratio(np.square(power.sum(-1)), np.square(power).sum(-1))}
+
+
+register(med=_med, accuracy_by_place=_accuracy_by_place, wrong_answers=_wrong_answers)
+register(spacing_power=_spacing_power, frequencies=_frequencies)
 register(correct=_correct)  # (M, p, p): for ``Experiment.keep`` only

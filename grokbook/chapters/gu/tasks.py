@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from grokbook.chapters.gu.theory import draw_training_mask, hole, training_size
+from grokbook import checks
+from grokbook.chapters.gu.theory import draw_circled_mask, draw_training_mask, hole, training_size, units
 from grokbook.tasks import ModularTask
 
 
@@ -48,3 +49,31 @@ class HoledTask(ModularTask):
             self.p, self.train_fraction, holed=self.never_trained(), split=self.split, generator=chosen
         )
         return mask.ravel()
+
+
+@dataclass(frozen=True)
+class CircledTask(ModularTask):
+    """A modular function, trained on a set that is even under several names; see ``theory.draw_circled_mask``.
+
+    Args:
+        circles: how many, from 1 to half of the numbers that have no divisor in common with p.
+
+    Raises:
+        ValueError: what ``ModularTask`` refuses, or a number of circles out of range.
+    """
+
+    circles: int = 1
+    split_fields: ClassVar[tuple[str, ...]] = ("train_fraction", "circles")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("circles", self.circles, 1, len(units(self.p)) // 2)
+
+    @property
+    def train_size(self) -> int:
+        """Number of pairs trained on, rounded down."""
+        return training_size(self.p, self.train_fraction)
+
+    def in_train(self, seed: int) -> NDArray[np.bool_]:
+        """Which rows of the table a seed trains on: (p*p,), ``train_size`` of them true."""
+        return draw_circled_mask(self.p, self.train_fraction, self.circles, generator=seed).ravel()

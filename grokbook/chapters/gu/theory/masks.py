@@ -19,7 +19,7 @@ PLACES: dict[str, Callable[[int, int, np.random.Generator], NDArray[np.int64]]] 
     "even": lambda p, count, draw: np.floor(p * (np.arange(count) + draw.random()) / max(count, 1)).astype(int),
     "alike": lambda p, count, draw: draw.permutation(p)[:count],
     "stratified": lambda p, count, draw: draw.integers(*cells(p, count, draw.random())),
-    "multiplied": lambda p, count, draw: PLACES["even"](p, count, draw) * draw.integers(1, p),
+    "multiplied": lambda p, count, draw: PLACES["even"](p, count, draw) * draw.choice(units(p)),
 }
 SPLITS = ("code", "text", *PLACES)
 
@@ -56,17 +56,38 @@ def draw_training_mask(
     if split in PLACES:
         if holed.any():
             raise ValueError(f'split = "{split}" draws from a whole table: it knows no hole')
-        return _alike(p, size, np.random.default_rng(generator), split)
+        return _alike(p, size, np.random.default_rng(generator), lambda _, *how: PLACES[split](p, *how))
     mask = np.zeros(p * p, bool)
     mask[np.random.default_rng(generator).permutation(np.flatnonzero(~holed))[:size]] = True
     return mask.reshape(p, p)
 
 
-def _alike(p: int, size: int, generator: np.random.Generator, split: str) -> Mask:
-    """As many pairs of each sum modulo p, but for one, at the i that ``PLACES`` draws: (p, p)."""
-    mask, more = np.zeros((p, p), bool), generator.permutation(p) < size % p
+def draw_circled_mask(p: int, train_fraction: float, circles: int, *, generator: Seed) -> Mask:
+    """Draw an even training set of which some sums are even under one name of the numbers, others under another.
+
+    Args:
+        circles: among how many names times n, no two alike but for their sign, the sums are shared out. With one this
+            is an even set of `draw_training_mask`, renamed.
+
+    Returns:
+        (p, p), true where trained; of each sum alike.
+    """
+    draw = np.random.default_rng(generator)
+    names = draw.permutation(units(p)[: len(units(p)) // 2])[:circles]
+    of = names[draw.permutation(p) % len(names)]
+    return _alike(p, training_size(p, train_fraction), draw, lambda sum_, *how: PLACES["even"](p, *how) * of[sum_])
+
+
+def units(p: int) -> NDArray[np.int64]:
+    """What numbers modulo p can be multiplied by under other names: those below p without a common divisor."""
+    return np.flatnonzero(np.gcd(np.arange(p), p) == 1)
+
+
+def _alike(p: int, size: int, draw: np.random.Generator, places: Callable[..., NDArray[np.int64]]) -> Mask:
+    """As many pairs of each sum modulo p, but for one, at the i that ``places(sum, count, draw)`` gives: (p, p)."""
+    mask, more = np.zeros((p, p), bool), draw.permutation(p) < size % p
     for total in range(p):
-        i = PLACES[split](p, size // p + more[total], generator) % p
+        i = places(total, size // p + more[total], draw) % p
         mask[i, (total - i) % p] = True
     return mask
 
