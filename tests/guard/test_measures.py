@@ -41,6 +41,7 @@ CASES = {
                 "correct",
                 "wrong_answers",
                 "spacing_power",
+                "frequencies",
                 "weight_norm",
                 "gradient_norm",
                 "total_norm",

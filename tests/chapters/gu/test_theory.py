@@ -97,6 +97,17 @@ def test_an_even_set_is_one_stretch_of_each_sum_under_other_names():
         assert min(theory.stretches(theory.renamed(mask, times)).mean() for times in range(1, 49)) > 15, split
 
 
+def test_a_set_even_on_some_circles_is_one_stretch_under_the_names_of_each_and_of_no_other():
+    for circles in (1, 3):
+        mask = theory.draw_circled_mask(59, 0.4069, circles, generator=0)
+        assert set(theory.by_sum(mask).sum(1)) == {24}
+        whole = [theory.stretches(theory.renamed(mask, times)) == 1 for times in range(1, 30)]
+        shares = sorted(one.mean() for one in whole)[::-1]
+        np.testing.assert_allclose(shares[:circles], 1 / circles, atol=0.02)
+        assert shares[circles] < 0.05
+    assert theory.units(10).tolist() == [1, 3, 7, 9]
+
+
 def test_a_training_set_is_uniform_outside_the_hole_and_named_by_its_seed():
     holed = theory.hole("square", 5, 1)
     generator = np.random.default_rng(0)
