@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, theory
-from grokbook.chapters.gu.reading import reached
+from grokbook.chapters.gu.reading import reached, t_fit
 from grokbook.chapters.gu.tasks import CircledTask, HoledTask
 from grokbook.chapters.gu.training import TRACKED, every
 from grokbook.claims import Part, at_least, at_most, below
-from grokbook.curves import last, median, spearman
+from grokbook.curves import at, last, median, spearman
 from grokbook.measures.common import Array
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.settings import Share, Shares, Steps, several, whole
@@ -212,6 +212,13 @@ def _sooner_by(record: xr.Dataset) -> Array:
     return median(reached(select(record, label="random"), 0.9)) / median(reached(most, 0.9))
 
 
+def _waves(record: xr.Dataset) -> Array:
+    """Median IPR of directions when the training set is learnt, on the most circles over that on random sets."""
+    most = select(record, label="circles", circles=float(np.nanmax(record.circles.values)))
+    both = (median(at(one, "direction_ipr", t_fit(one))) for one in (most, select(record, label="random")))
+    return np.divide(*both)
+
+
 def _with_circles(record: xr.Dataset) -> Array:
     """Rank correlation of t_0.9, late where it never comes, with the number of circles, from two on, over networks."""
     some = record.isel(run=np.flatnonzero(record.circles.values >= 2))
@@ -226,3 +233,7 @@ section.claim("circles-more", "beyond Sec. 7",
     "The more circles sums are even on, from two on, the sooner.",
     Part("rank correlation of t_0.9 with the number of circles", _with_circles, at_most(-0.5)),
     on="circles", whose="ours")  # fmt: skip
+section.claim("circles-waves", "beyond Sec. 7",
+    "When the training set is learnt, directions of the embeddings are nearer to waves on all circles than on random sets.",
+    Part("direction IPR at t_fit, all circles / random", _waves, at_least(1.5), times),
+    on="circles", forecast="2: memory is made of the waves that the rule is made of", whose="ours")  # fmt: skip

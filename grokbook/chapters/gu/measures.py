@@ -85,10 +85,14 @@ def _wrong_answers(now: Measured) -> Numbers:
     return {name: ratio((one * wrong).sum((-2, -1)), wrong.sum((-2, -1))) for name, one in shown.items()}
 
 
-def _power(now: Measured) -> Array:
-    """(M, frequency) the power of the first operand's embeddings, without the constant one."""
-    block = measures.embedding_blocks(now.params["W_E"], now.model.p, now.model.offset)[0]  # (M, p, d)
-    return np.square(np.abs(np.fft.rfft(block, axis=-2))).sum(-1)[:, 1:]
+def _tokens(now: Measured) -> Array:
+    """(M, p, d) the first operand's embeddings."""
+    return measures.embedding_blocks(now.params["W_E"], now.model.p, now.model.offset)[0]
+
+
+def _power(tokens: Array) -> Array:
+    """(..., frequency, d) the power of vectors of residues (..., p, d) at each frequency but 0."""
+    return np.square(np.abs(np.fft.rfft(tokens, axis=-2)))[..., 1:, :]
 
 
 def _spacing_power(now: Measured) -> Numbers:
@@ -96,15 +100,26 @@ def _spacing_power(now: Measured) -> Numbers:
 
     They are the pairs per sum: 29 and 30 of 48, for 2,822 pairs of 97 numbers.
     """
-    p, power = now.model.p, _power(now)
+    p, power = now.model.p, _power(_tokens(now)).sum(-1)  # (M, frequency)
     own = sorted({min(f, p - f) - 1 for f in _per_sum(now) if 0 < f < p})
     return {"spacing_power": ratio(power[:, own].sum(-1), power.sum(-1))}
 
 
 def _frequencies(now: Measured) -> Numbers:
-    """How many frequencies the embeddings have: the inverse of the sum of squares of their shares of the power."""
-    power = _power(now)
-    return {"frequencies": ratio(np.square(power.sum(-1)), np.square(power).sum(-1))}
+    """How many waves the embeddings have, and whether each of their directions is one.
+
+    ``frequencies``: the inverse of the sum of squared shares of the power. ``direction_ipr``: the inverse participation
+    ratio over frequencies of a principal direction, 1 for a wave, mean over directions by their share of the variance.
+    """
+    tokens = _tokens(now)
+    power = _power(tokens).sum(-1)
+    U, S, _ = np.linalg.svd(tokens - tokens.mean(-2, keepdims=True), full_matrices=False)
+    each = _power(U)  # (M, frequency, direction)
+    ipr = ratio(np.square(each).sum(-2), np.square(each.sum(-2)))
+    return {
+        "frequencies": ratio(np.square(power.sum(-1)), np.square(power).sum(-1)),
+        "direction_ipr": ratio((ipr * S**2).sum(-1), (S**2).sum(-1)),
+    }
 
 
 register(med=_med, accuracy_by_place=_accuracy_by_place, wrong_answers=_wrong_answers)
