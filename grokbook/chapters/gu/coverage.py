@@ -99,12 +99,12 @@ def same_class(s):
     labels, distances = modular_function("n + m", s.p), np.arange(2, s.p + 1, 2)
     shape = len(printed), 3
     matching, coverage = np.empty(shape), np.empty((*shape, len(distances)))
-    for at in np.ndindex(shape):
-        row = printed[at[0]]
+    for place in np.ndindex(shape):
+        row = printed[place[0]]
         hole = theory.hole(row.kind, s.p, row.size)
-        mask = theory.draw_training_mask(s.p, s.train_fraction, holed=hole, generator=at[1])
-        coverage[at] = theory.same_class_coverage(mask, labels, distances)
-        matching[at] = theory.matching_distance(mask, labels, row.highest)
+        mask = theory.draw_training_mask(s.p, s.train_fraction, holed=hole, generator=place[1])
+        coverage[place] = theory.same_class_coverage(mask, labels, distances)
+        matching[place] = theory.matching_distance(mask, labels, row.highest)
     along = {"kind": ("row", [row.kind for row in printed]), "U": ("row", [row.highest for row in printed])}
     names = [f"{'k' if row.kind == 'square' else 't'} = {row.size}" for row in printed]
     variables = {"coverage": (("row", "seed", "D"), coverage), "matching": (("row", "seed"), matching)}
@@ -234,6 +234,6 @@ section.claim("circles-more", "beyond Sec. 7",
     Part("rank correlation of t_0.9 with the number of circles", _with_circles, at_most(-0.5)),
     on="circles", whose="ours")  # fmt: skip
 section.claim("circles-waves", "beyond Sec. 7",
-    "When the training set is learnt, directions of the embeddings are nearer to waves on all circles than on random sets.",
+    "Once the training set is learnt, directions of the embeddings are nearer to waves on all circles than on random sets.",
     Part("direction IPR at t_fit, all circles / random", _waves, at_least(1.5), times),
     on="circles", forecast="2: memory is made of the waves that the rule is made of", whose="ours")  # fmt: skip
