@@ -112,8 +112,3 @@ def test_the_register_holds_todays_parts(chapter):
         assert claim.whose == "ours" or not claim.figure.startswith(("beside", "beyond")), id
     gone = {id for id in entries if id not in chapter.claims}
     assert all("withdrawn" in entries[id] for id in gone), gone
-
-
-def test_ranges_of_keywords_are_declared(chapter):
-    for recipe in chapter.experiments.values():
-        assert set(declared(recipe.make)) <= set(recipe.make.__annotations__), recipe.make.__name__
