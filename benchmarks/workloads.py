@@ -31,22 +31,6 @@ from tests.stacks import Pictures
 Step = Callable[[], object]
 
 
-def count(step: Callable[[], object]) -> int:
-    """Floating point operations of the matrix products of a step, forward and backward, as they are carried out."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    def product(a: list[int], b: list[int]) -> int:
-        return 2 * int(np.prod(a)) * b[-1]
-
-    # The counter knows products that make a tensor, not those that add to one.
-    in_place = {
-        kind: lambda _, a, b, *__, **___: product(a, b) for kind in (torch.ops.aten.addmm_, torch.ops.aten.baddbmm_)
-    }
-    with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
-        step()
-    return int(counter.get_total_flops())
-
-
 @dataclass(frozen=True)
 class Workload:
     """One row of the table.

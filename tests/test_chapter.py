@@ -13,7 +13,7 @@ from grokbook import chapters, plotting, settings
 from grokbook.chapter import Chapter, Section
 from grokbook.chapters.gromov import CHAPTER, Settings
 from grokbook.claims import Part, at_least
-from grokbook.page import NotTrained, petaflop, size_of, standing
+from grokbook.page import NotTrained, petaflop, standing
 from grokbook.train import planning, records, runner
 
 HOME = Settings()
@@ -102,14 +102,6 @@ def test_every_keyword_of_every_experiment_says_its_range():
 def test_what_a_study_needs_is_what_its_arguments_are_called():
     assert CHAPTER.needed_by("line_shares") == ["learning_curves", "adamw_curves"]
     assert CHAPTER.needed_by("analytic") == []
-
-
-def test_an_experiment_with_fewer_seeds_is_told_from_a_smaller_one():
-    recipe = CHAPTER.experiments["learning_curves"]
-    wanted = recipe(HOME)
-    assert size_of(wanted, recipe(HOME)) == "full"
-    assert size_of(wanted, recipe(HOME, seeds=2)) == "fewer seeds"
-    assert size_of(wanted, recipe(HOME, width=100)) == "smaller"
 
 
 def test_at_other_settings_what_costs_too_much_is_not_trained_and_the_page_names_the_budget():

@@ -6,25 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import AdamW
-from grokbook.tasks import ModularTask
 from grokbook.train import engine, records, runner, verify, workers
-from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.workers import TrainingFailed
 from tests import lost
-
-TASK, MODEL, ADAMW = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8), AdamW(0.01)
-
-
-def tiny(seeds=6, name="test/tiny"):
-    return Experiment(name, tuple(Run(TASK, MODEL, ADAMW, 6, seed) for seed in range(seeds)), Schedule(log=3))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("GROKBOOK_DEVICE", "cpu")
+from tests.test_runner import own_cache, tiny  # noqa: F401 (a fixture that every test here uses)
 
 
 def with_room_for(members, monkeypatch):
@@ -41,9 +26,9 @@ def with_room_for(members, monkeypatch):
 
 
 def test_stacks_that_memory_does_not_hold_are_halved_until_it_does(monkeypatch, capsys):
-    plain = runner.train(tiny(name="test/plain"), block=2)
+    plain = runner.train(tiny("test/plain", seeds=6), block=2)
     tried = with_room_for(2, monkeypatch)
-    record = runner.train(tiny(), block=6)
+    record = runner.train(tiny(seeds=6), block=6)
     assert tried == [6, 3, 3, 2, 2, 1, 1] and record.attrs["block"] == 2
     assert "took too much memory; its stacks are halved to 3" in capsys.readouterr().err
     np.testing.assert_allclose(record.train_loss, plain.train_loss, rtol=1e-6)
@@ -53,7 +38,7 @@ def test_stacks_that_memory_does_not_hold_are_halved_until_it_does(monkeypatch, 
 def test_a_member_that_memory_does_not_hold_alone_is_said_to_be_so(monkeypatch):
     with_room_for(0, monkeypatch)
     with pytest.raises(TrainingFailed, match=r"runs? 0: OutOfMemoryError: CUDA out of memory"):
-        runner.train(tiny(1))
+        runner.train(tiny(seeds=1))
 
 
 def test_an_error_that_is_kept_holds_no_tensor_of_its_stack(monkeypatch, tmp_path):
@@ -97,15 +82,15 @@ def test_stacks_of_another_size_are_told_of_and_gone_on_with_in_that_size(monkey
     with_room_for(2, monkeypatch)
     monkeypatch.setattr(runner, "TOO_LARGE", ("nothing",))
     with pytest.raises(TrainingFailed):
-        runner.train(tiny(5), block=3)  # of three and of two
+        runner.train(tiny(seeds=5), block=3)  # of three and of two
     with pytest.raises(TrainingFailed):
         monkeypatch.setattr(engine, "train", lambda *_, **__: 1 / 0)
-        runner.train(tiny(5), block=1)
+        runner.train(tiny(seeds=5), block=1)
     assert "holds stacks of another size, as another device takes; --block 3 goes on" in capsys.readouterr().err
     tried = []
     monkeypatch.setattr(engine, "train", lambda one, **_: tried.append(len(one.runs)) or 1 / 0)
     with pytest.raises(TrainingFailed):
-        runner.train(tiny(5), block=3)
+        runner.train(tiny(seeds=5), block=3)
     assert tried == [3] and "--block" not in capsys.readouterr().err
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from grokbook import curves, measures
 from grokbook.chapters.gromov import theory
+from grokbook.tasks import group_table
 
 
 def slow_transform(values):
@@ -377,16 +378,7 @@ def test_standardised_has_mean_zero_and_the_deviation_asked_for():
         np.testing.assert_allclose(measures.standardised(100 + 1e-3 * embedding, ddof), found, atol=1e-8)
 
 
-S3 = np.array(
-    [
-        [0, 1, 2, 3, 4, 5],
-        [1, 0, 4, 5, 2, 3],
-        [2, 3, 0, 1, 5, 4],
-        [3, 2, 5, 4, 0, 1],
-        [4, 5, 1, 0, 3, 2],
-        [5, 4, 3, 2, 1, 0],
-    ]
-)
+S3 = group_table("S3")
 
 
 def test_gaps_of_products_are_those_of_loops():

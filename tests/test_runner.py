@@ -276,13 +276,6 @@ def test_a_snapshot_may_be_one_that_only_some_runs_reach():
     assert np.isnan(record.W_in.values[0]).all() and np.isfinite(record.W_in.values[1:]).all()
 
 
-def test_workers_import_the_module_that_registers_a_measure(monkeypatch):
-    monkeypatch.setattr(monitor, "MEASURES", dict(monitor.MEASURES))
-    monkeypatch.setattr(monitor, "WHERE", dict(monitor.WHERE))
-    monitor.register(of_elsewhere=partial(np.max))
-    assert runner.modules_of(dataclasses.replace(tiny(), measures=("of_elsewhere",))) == (__name__,)
-
-
 def long():
     return tiny("test/long", steps=600, seeds=2, width=16)
 

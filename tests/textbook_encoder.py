@@ -1,6 +1,5 @@
 """The transformer of Liu et al. (2022) from ``torch.nn``'s own layers: the oracle of its exactness test."""
 
-import torch
 from torch import nn
 
 
@@ -37,16 +36,3 @@ class PlainEncoder(nn.Module):
             for name, norm in (("1", block.norm1), ("2", block.norm2)):
                 found |= {f"g{name}_{i}": norm.weight, f"c{name}_{i}": norm.bias}
         return found
-
-
-def plain_adamw(net, recipe):
-    """One group of torch.optim.AdamW for the embeddings and one for everything else."""
-    group = recipe.groups[0]
-    rest = [value for name, value in net.named().items() if name != "W_E"]
-    return torch.optim.AdamW(
-        [
-            {"params": [net.W_E], "lr": group.lr, "weight_decay": group.weight_decay},
-            {"params": rest, "lr": recipe.lr, "weight_decay": recipe.weight_decay},
-        ],
-        eps=recipe.eps,
-    )

@@ -9,14 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from grokbook.models.decoder import Decoder, sinusoids
-from grokbook.optim import AdamW
 from grokbook.streams import Stream, keys
-from grokbook.tasks import ModularTask
-from grokbook.train import data, engine
-from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train import data
 from tests import textbook_decoder as textbook
+from tests.models.test_transformer import SAMPLES, P, assert_same, tokens
 
-P, D, SAMPLES = 7, 12, 23
+D = 12
 MODELS = [Decoder(P, D, layers, heads) for layers, heads in ((1, 3), (2, 4), (3, 1))]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.layers} layers, {model.heads} heads")
 
@@ -39,15 +37,10 @@ def twin(model: Decoder, params: dict[str, Tensor], member: int) -> textbook.Dec
     return textbook.load(net, params, member)
 
 
-def assert_same(ours: Tensor, plain: Tensor) -> None:
-    torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12 * plain.abs().max().item())
-
-
 @each_model
 @pytest.mark.parametrize("members", [1, 3])
 def test_outputs_and_gradients_equal_the_textbook(model: Decoder, members: int) -> None:
-    params = ensemble(model, members)
-    pairs = torch.randint(P, (members, SAMPLES, 2), generator=torch.Generator().manual_seed(99))
+    params, pairs = ensemble(model, members), tokens(members)
     labels = pairs.sum(-1) % P
     outputs = model(params, pairs)
     loss = data.sample_losses(outputs, labels, "cross_entropy").mean(-1).sum()
@@ -67,8 +60,7 @@ def test_outputs_and_gradients_equal_the_textbook(model: Decoder, members: int) 
 def test_dropout_acts_on_what_the_mlps_add_at_every_position_of_every_sample(model: Decoder) -> None:
     share, seeds = 0.3, (4, 9)
     model = dataclasses.replace(model, dropout=share)
-    params = ensemble(model, len(seeds))
-    pairs = torch.randint(P, (len(seeds), SAMPLES, 2), generator=torch.Generator().manual_seed(99))
+    params, pairs = ensemble(model, len(seeds)), tokens(len(seeds))
     outputs = model(params, pairs, Stream(torch.from_numpy(keys(seeds, "dropout")), 5))
     gradients = dict(zip(params, torch.autograd.grad(outputs.square().sum(), [*params.values()]), strict=True))
     for member, seed in enumerate(seeds):
@@ -84,26 +76,6 @@ def test_dropout_acts_on_what_the_mlps_add_at_every_position_of_every_sample(mod
         expected.square().sum().backward()
         for name, parameter in textbook.named(net):
             assert_same(textbook.one(gradients, name, member), parameter.grad)
-
-
-@each_model
-def test_twenty_steps_of_the_engine_follow_torch_optim(model: Decoder) -> None:
-    run = Run(ModularTask(P, "n - m", 0.6), model, AdamW(0.01, 1.0, (0.9, 0.98)), 20, 3, "cross_entropy", 8)
-    whole = Experiment("test/decoder", (run,), Schedule(log=2))
-    training = engine.Training.start(whole, torch.device("cpu"), torch.float64)
-    start = {name: value.clone() for name, value in training.state.params.items()}
-    net = twin(model, start, 0)
-    optimizer = torch.optim.AdamW(net.parameters(), 0.01, (0.9, 0.98), weight_decay=1.0)
-    for _ in range(run.steps):
-        pairs, labels, *_ = training.state.batch()
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(net(pairs[0]), labels[0]).backward()
-        optimizer.step()
-        training.state.update()
-    assert (training.state.params["W_U"] - start["W_U"]).abs().max() > 0.05
-    for name, parameter in textbook.named(net):
-        ours = textbook.one(training.state.params, name, 0)
-        torch.testing.assert_close(ours, parameter.detach(), rtol=1e-8, atol=1e-9)
 
 
 def test_positions_are_those_of_the_textbook() -> None:

@@ -7,7 +7,7 @@ from grokbook.streams import Stream, keys
 from grokbook.tasks import ModularTask
 from grokbook.train import engine
 from grokbook.train.experiment import Experiment, Run, Schedule
-from tests.textbook_encoder import PlainEncoder, plain_adamw
+from tests.textbook_encoder import PlainEncoder
 
 MODEL, TASK = PairEncoder(7, 12, 2, 10), ModularTask(7, "n + m", 0.6)
 KEYS = torch.from_numpy(keys([0], "dropout"))
@@ -36,20 +36,6 @@ def test_outputs_and_gradients_agree_with_the_layers_of_torch():
         assert set(net.named()) == set(gradients)
         for name, parameter in net.named().items():
             torch.testing.assert_close(gradients[name][i], parameter.grad, rtol=1e-10, atol=1e-12)
-
-
-def test_twenty_steps_agree_with_torch_optim():
-    state = state_of(seeds=(5,))
-    net = PlainEncoder(MODEL, {name: value[0] for name, value in state.params.items()})
-    optimizer = plain_adamw(net, OPTIMIZER)
-    pairs, labels = (torch.from_numpy(part[TASK.in_train(5)]) for part in TASK.table())
-    for _ in range(20):
-        state.update()
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(pairs), labels).backward()
-        optimizer.step()
-    for name, parameter in net.named().items():
-        torch.testing.assert_close(state.params[name][0], parameter.detach(), rtol=1e-8, atol=1e-9)
 
 
 def test_initial_weights_have_the_spread_of_torchs_own():

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.pair_transformer import PairTransformer, toeplitz
 from tests import textbook_transformer as textbook
+from tests.models.test_transformer import SAMPLES, P, assert_same, tokens
 
-P, D, SAMPLES = 7, 12, 23  # small, and none a multiple of another, so that a swapped axis cannot go unnoticed
+D = 12
 
 Model = PairTransformer | EmbeddedMLP
 MODELS: list[Model] = [
@@ -44,10 +45,6 @@ def ensemble(model: Model, members: int) -> dict[str, Tensor]:
     return {name: value.requires_grad_() for name, value in params.items()}
 
 
-def pairs(members: int) -> Tensor:
-    return torch.randint(P, (members, SAMPLES, 2), generator=torch.Generator().manual_seed(99))
-
-
 def twin_names(model: Model, values: dict[str, Tensor], member: int) -> dict[str, Tensor]:
     """One member's parameters or gradients under the names, and in the shapes, of the textbook net."""
     one = {name: value[member].detach() for name, value in values.items()}
@@ -78,15 +75,10 @@ def twin(model: Model, params: dict[str, Tensor], member: int) -> nn.Module:
     return net.requires_grad_()
 
 
-def assert_same(ours: Tensor, plain: Tensor) -> None:
-    """Equal to 1e-12 of the largest entry: sums that nearly cancel keep the rounding of their terms."""
-    torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12 * plain.abs().max().item())
-
-
 @each_model
 @pytest.mark.parametrize("members", [1, 3])
 def test_outputs_and_gradients_equal_the_textbook(model: Model, members: int) -> None:
-    params, inputs = ensemble(model, members), pairs(members)
+    params, inputs = ensemble(model, members), tokens(members)
     weights = torch.randn(members, SAMPLES, P, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     outputs = model(params, inputs)
     found = torch.autograd.grad((outputs * weights).sum(), [*params.values()])

@@ -304,13 +304,13 @@ def _each(key: str, name: str) -> Callable[..., list[float]]:
     return lambda *studies: [x for x in (of(one, key, name) for one in studies) if np.isfinite(x)]
 
 
-def reliable(*studies: xr.Dataset, lead: float = 0.05, wolf: float = 0.1) -> int:
+def reliable(*studies: xr.Dataset) -> int:
     """How many measures lead the test loss in every family that has a place for them, three at least, and are quiet."""
     good = 0
     for name in WATCHED:
         pairs = [(of(one, "lead", name), of(one, "wolf", name)) for one in studies]
         known = [pair for pair in pairs if np.isfinite(pair[0])]
-        good += len(known) >= 3 and all(ahead >= lead and not cries > wolf for ahead, cries in known)
+        good += len(known) >= 3 and all(ahead >= 0.05 and not cries > 0.1 for ahead, cries in known)
     return good
 
 
@@ -322,12 +322,12 @@ def luck(study: xr.Dataset, least: float | None = None) -> float:
     return float((gains >= gains[0] - 1e-9).mean() if least is None else (gains[1:] >= least).mean())
 
 
-def by_luck(*studies: xr.Dataset, families: int = 3) -> float:
-    """How often shuffled times alone gain ``GAIN`` in at least so many families."""
+def by_luck(*studies: xr.Dataset) -> float:
+    """How often shuffled times alone gain ``GAIN`` in at least three families."""
     odds = np.ones(1)  # of 0, 1, 2 and so on
     for share in (luck(one, GAIN) for one in studies):
         odds = np.convolve(odds, [1 - share, share])
-    return float(odds[families:].sum())
+    return float(odds[3:].sum())
 
 
 def closeness(study: xr.Dataset) -> dict[str, float]:

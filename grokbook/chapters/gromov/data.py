@@ -13,7 +13,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent, seeded, ways_to_train
 from grokbook.claims import Part, above, at_least, at_most, below, between, exactly
-from grokbook.curves import last, median, sweep, t_test
+from grokbook.curves import last, median, sweep, t_test, t_train
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import AdamW, Optimizer
 from grokbook.settings import Share, Shares, Steps, Widths
@@ -129,6 +129,13 @@ def least_share(record: xr.Dataset, label: str, longest: float = np.inf) -> floa
     """The smallest share from which on upwards the median run groks within ``longest`` steps; infinity if none."""
     x, table = times_over_shares(record, label)
     return curves.smallest(x, np.where(table <= longest, table, np.inf))
+
+
+def scarce(record: xr.Dataset, label: str) -> float:
+    """Median t_test / t_train at the share of ``least_share``; nan if there is none."""
+    own = select(record, label=label)
+    own = own.isel(run=np.flatnonzero(np.isclose(own.train_fraction.values, least_share(record, label))))
+    return float(median(t_test(own) / t_train(own))) if own.sizes["run"] else float("nan")
 
 
 def speed_up(record: xr.Dataset) -> float:

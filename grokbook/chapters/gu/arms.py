@@ -19,11 +19,11 @@ class Factor(NamedTuple):
     high: float
 
 
-def factor(late: ArrayLike, early: ArrayLike, *, error: float = 0.05) -> Factor:
-    """The ratio of two arms' times, with the interval that the order of the seeds allows, 90 % unless told.
+def factor(late: ArrayLike, early: ArrayLike) -> Factor:
+    """The ratio of two arms' times, with the interval that the order of the seeds allows, 90 %.
 
     The interval is that of Hodges and Lehmann: the factors with which the rank test of Mann and Whitney would find
-    nothing, at ``error`` on each side. Fewer than three networks an arm exclude no factor: its ends are nan.
+    nothing, at 5 % on each side. Fewer than three networks an arm exclude no factor: its ends are nan.
 
     Args:
         late, early: (n,) and (m,) times above 0; infinity is "never". Two that never come count as equally late.
@@ -35,7 +35,7 @@ def factor(late: ArrayLike, early: ArrayLike, *, error: float = 0.05) -> Factor:
         middle = float(np.nan_to_num(median(a) / median(b), nan=1.0, posinf=np.inf))
     least = n * (n - 1) // 2  # pairs won, over all orders of n + m networks that differ in nothing
     won = np.array([sum(places) - least for places in combinations(range(n + m), n)])
-    cut = sum(np.mean(won <= k) <= error for k in range(n * m))
+    cut = sum(np.mean(won <= k) <= 0.05 for k in range(n * m))
     if not cut:
         return Factor(np.nan, middle, np.nan)
     return Factor(float(ratios[cut - 1]), middle, float(ratios[n * m - cut]))

@@ -126,7 +126,8 @@ def table(record: xr.Dataset) -> xr.Dataset:
     for run in range(record.sizes["run"]):
         at = labels.index(str(record.label.values[run])), int(np.searchsorted(seeds, record.seed.values[run]))
         mask = mask_of(record, run)
-        rivals = theory.same_class_coverage(mask, answers, reach(p)), theory.mirror_accuracy(mask, hole_of(record, run))
+        known = mask.T | ~hole_of(record, run)  # by the mirror, where all is taken as right outside of the hole
+        rivals = theory.same_class_coverage(mask, answers, reach(p)), known[~mask].mean()
         values = (*summit(record, run), *rivals, *(one[run] for one in late.values()))
         for name, value in zip(names, values, strict=True):
             found[name][at] = value

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
-from grokbook.curves import first, own_steps, spearman
+from grokbook.curves import first, own_steps, spearman, t_test
 from grokbook.measures.common import Array
 
 FITTED = 0.999  # train accuracy at which a run has memorised
@@ -37,9 +37,7 @@ def t_fit(record: xr.Dataset) -> Array:
     return first(record, "train_accuracy", FITTED)
 
 
-def reached(record: xr.Dataset, accuracy: float) -> Array:
-    """(run,) the first step at which test accuracy is at least so high; infinity if never."""
-    return first(record, "test_accuracy", accuracy)
+reached = t_test  # (run,) the first step at which test accuracy is at least so high; infinity if never
 
 
 def reached_outside(record: xr.Dataset, accuracy: float) -> Array:
@@ -59,20 +57,20 @@ def even(record: xr.Dataset) -> xr.Dataset:
     return own_steps(record.isel(step=np.flatnonzero(record.step.values % every == 0)))
 
 
-def smooth(values: ArrayLike, steps: ArrayLike, width: float = SMOOTHING) -> Array:
+def smooth(values: ArrayLike, steps: ArrayLike) -> Array:
     """(step,) a finite curve on an even grid of steps, averaged under a Gaussian that is cut at its ends."""
     values, steps = np.asarray(values, float), np.asarray(steps, float)
     distance = steps[1] - steps[0] if len(steps) > 1 else 1.0
-    reach = int(np.ceil(4 * width / distance))
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * distance / width) ** 2)
+    reach = int(np.ceil(4 * SMOOTHING / distance))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * distance / SMOOTHING) ** 2)
     total, weight = (np.convolve(row, kernel)[reach:-reach] for row in (values, np.ones(len(steps))))
     return total / weight
 
 
-def running_median(values: ArrayLike, steps: ArrayLike, width: int = PLATEAU) -> Array:
-    """(step,) the median over a window of about ``width`` steps, shorter at both ends."""
+def running_median(values: ArrayLike, steps: ArrayLike) -> Array:
+    """(step,) the median over a window of about ``PLATEAU`` steps, shorter at both ends."""
     values, steps = np.asarray(values, float), np.asarray(steps, float)
-    half = max(1, round(width / (steps[1] - steps[0]) / 2)) if len(steps) > 1 else 1
+    half = max(1, round(PLATEAU / (steps[1] - steps[0]) / 2)) if len(steps) > 1 else 1
     return np.array([np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))])
 
 

@@ -198,11 +198,12 @@ section.claim(
 )  # fmt: skip
 
 
-def bound_by_luck(outcomes: xr.Dataset, draws: int = 1_000) -> float:
+def bound_by_luck(outcomes: xr.Dataset) -> float:
     """How often predictions that are dealt anew among the networks of a size lie above no network's accuracy."""
-    order, draw = np.argsort(outcomes["size"].values, kind="stable"), np.random.default_rng(0)
+    order = np.argsort(outcomes["size"].values, kind="stable")
     size, predicted, accuracy = (outcomes[name].values[order] for name in ("size", "predicted", "accuracy"))
-    dealt = predicted[np.lexsort((draw.random((draws, len(size))), np.broadcast_to(size, (draws, len(size)))))]
+    draws = np.random.default_rng(0).random((1_000, len(size)))
+    dealt = predicted[np.lexsort((draws, np.broadcast_to(size, draws.shape)))]
     return float((dealt <= accuracy + 1e-9).all(1).mean())
 
 

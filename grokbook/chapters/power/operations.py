@@ -107,16 +107,14 @@ def alone(record: xr.Dataset, which: Literal["mirror", "all"] = "all") -> NDArra
     return np.array(counts, float)
 
 
-def table(
-    record: xr.Dataset, names: Sequence[str], curve: str = "test_accuracy", least: int = 100
-) -> tuple[NDArray, NDArray]:
+def table(record: xr.Dataset, names: Sequence[str], curve: str = "test_accuracy") -> tuple[NDArray, NDArray]:
     """Shares (n,) and median best accuracies (operation, n); nan where few rows have no partner, and it is of those."""
     shares, rows = np.array([]), []
     for name in names:
         shares, values = highest(record, name, curve)
         if curve == "accuracy_unpartnered":
             counts = sweep(select(record, label=name), "train_fraction", alone)[1]
-            values = np.where(counts < least, np.nan, values)
+            values = np.where(counts < FEW, np.nan, values)
         rows.append(median(values, axis=0))
     return shares, np.array(rows)
 

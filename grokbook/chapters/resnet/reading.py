@@ -53,25 +53,25 @@ def during(record: xr.Dataset, curve: str, begin: Array, end: Array, quantile: f
     return found
 
 
-def calm(record: xr.Dataset, curve: str, span: float = 50) -> Array:
-    """(run, step) the running median of a curve over ``span`` epochs, in the first ``span`` over as many as passed."""
+def calm(record: xr.Dataset, curve: str) -> Array:
+    """(run, step) the running median of a curve over 50 epochs, in the first 50 over as many as passed."""
     at, values = epochs(record), record[curve].values
-    return np.stack([median(values[:, np.abs(at - t) <= min(span, t) / 2], axis=1) for t in at], -1)
+    return np.stack([median(values[:, np.abs(at - t) <= min(50, t) / 2], axis=1) for t in at], -1)
 
 
-def before_fit(record: xr.Dataset, until: float = 130) -> tuple[Array, Array, Array]:
+def before_fit(record: xr.Dataset) -> tuple[Array, Array, Array]:
     """What each run knows of the other pictures before it fits, and later with as much of its training set right.
 
     Returns:
         (run,) each: the highest test accuracy until the training set is fitted; the median of test over train accuracy
-        where the latter is 0.5 to 0.95, until then but at most for ``until`` epochs; and the same after it. nan where
+        where the latter is 0.5 to 0.95, until then but at most for 130 epochs; and the same after it. nan where
         there is no such moment.
     """
     at, found = epochs(record), []
     for run, fit in enumerate(t_fit(record)):
         train, test = record.train_accuracy.values[run], record.test_accuracy.values[run]
         half = (train >= 0.5) & (train <= 0.95)
-        moments = half & (at <= min(fit, until)), half & (at > fit)
+        moments = half & (at <= min(fit, 130)), half & (at > fit)
         early, later = (median(test[some] / train[some]) for some in moments)
         found.append((test[at <= fit].max(), early, later))
     peaks, early, later = np.array(found, float).reshape(-1, 3).T

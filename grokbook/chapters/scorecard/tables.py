@@ -15,9 +15,9 @@ ORDER = ("not reproduced", "partly", "undecided", "not tested", "reproduced")  #
 GROUPS = (*SIZES, "undecided", "not tested")
 
 
-def strip(card: Card, whose: str = "paper") -> Html:
-    """A bar of verdicts, one unit a claim; its label says the counts."""
-    counts = Counter(one["outcome"] for one in card.of(whose))
+def strip(card: Card) -> Html:
+    """A bar of the verdicts on a paper, one unit a claim; its label says the counts."""
+    counts = Counter(one["outcome"] for one in card.of("paper"))
     said = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
     parts = [
         f'<i class="{name.replace(" ", "-")}" style="flex:{counts[name]}"></i>' for name in OUTCOMES if counts[name]

@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.across import CHAPTER, answers, watched, zoo
-from grokbook.chapters.gromov.theory import discrete_logarithms
 from grokbook.tasks import ModularTask
 
 STEPS = np.arange(0, 1000, 10)
@@ -134,16 +133,6 @@ def test_a_random_table_has_the_answers_of_its_task_in_another_order():
     assert sorted(dealt.table()[1]) == sorted(task.table()[1])
     assert (dealt.table()[1] == task.table()[1]).mean() < 0.2
     assert (dealt.in_train(3) == task.in_train(3)).all()
-
-
-def test_division_is_addition_in_the_order_of_powers():
-    p = 97
-    order = np.argsort(discrete_logarithms(p))[1:]
-    place = np.empty(p, int)
-    place[order] = np.arange(p - 1)
-    x, y = 5, 7
-    quotient = x * pow(y, -1, p) % p
-    assert place[quotient] == (place[x] - place[y]) % (p - 1)
 
 
 def test_a_ring_closes_its_parallelograms_as_axes_and_a_line_as_vectors():

@@ -34,24 +34,11 @@ def experiment(*runs: Run, **options) -> Experiment:
 # --- the split ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "hole, size, split, expected",
-    [("none", 0, "code", 2822), ("square", 40, "code", 2822), ("strip", 67, "code", 2813), ("square", 40, "text", 2318),
-     ("strip", 67, "text", 843)],
-)  # fmt: skip
-def test_the_training_set_has_the_size_of_table_1_and_avoids_the_hole(hole, size, split, expected):
-    task = HoledTask(97, "n + m", 0.3, hole, size, split)
-    mask = task.in_train(3).reshape(97, 97)
-    assert task.train_size == mask.sum() == expected
-    assert not (mask & task.never_trained()).any()
-    everything_left = task.train_size == (~task.never_trained()).sum()
-    assert (mask == task.in_train(4).reshape(97, 97)).all() == everything_left
-
-
 def test_masks_are_those_of_the_theory_and_a_split_seed_fixes_them():
     task = HoledTask(23, "n + m", 0.4, "square", 9)
     expected = theory.draw_training_mask(23, 0.4, holed=theory.hole("square", 23, 9), generator=5)
     np.testing.assert_array_equal(task.in_train(5).reshape(23, 23), expected)
+    assert task.train_size == expected.sum()
     fixed = dataclasses.replace(task, split_seed=5)
     for seed in (0, 5):
         np.testing.assert_array_equal(fixed.in_train(seed), task.in_train(5))
@@ -110,28 +97,6 @@ def test_both_forms_of_the_update_warm_up(warmup, count, share):
         for each in (one, two):
             each.step(gradient, number)
         torch.testing.assert_close(one.params["W"], two.params["W"], rtol=1e-13, atol=0)
-
-
-def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monkeypatch):
-    run = Run(HoledTask(P, "n + m", 0.5, "square", 4), PairTransformer(P, 8), BASE, 60, 1, "cross_entropy")
-    whole = experiment(run, dataclasses.replace(run, seed=2), snapshots=(0, -1), keep=("W_E", "correct"))
-    expected = engine.train(whole)
-
-    class Killed(Exception):
-        pass
-
-    def kill(step, numbers):
-        if step >= 31:
-            raise Killed
-
-    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(engine, "REPORT_SECONDS", 0.0)
-    with pytest.raises(Killed):
-        engine.train(whole, checkpoint=tmp_path / "half", report=kill)
-    again = engine.train(whole, checkpoint=tmp_path / "half")
-    assert again.attrs["resumed_at"] not in ("", "[]")
-    for name, values in expected.data_vars.items():
-        np.testing.assert_array_equal(again[name].values, values.values)
 
 
 # --- what is logged -----------------------------------------------------------------------------------------

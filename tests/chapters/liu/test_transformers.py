@@ -108,14 +108,6 @@ def test_networks_that_never_generalise_do_not_meet_fig_7a():
     assert claim.judge({"ring": never}).outcome != "reproduced"
 
 
-def test_random_embeddings_of_many_dimensions_hold_every_ring():
-    angle = 2 * np.pi * 4 * np.arange(11) / 11
-    ring = np.stack([np.cos(angle), np.sin(angle)], -1)
-    embedding = np.random.default_rng(0).normal(size=(11, 20))
-    plane = np.linalg.lstsq(embedding, ring, rcond=None)[0]
-    np.testing.assert_allclose(embedding @ plane, ring, atol=1e-12)
-
-
 def test_a_ring_that_knows_nothing_of_the_start_does_not_meet_fig_21_and_one_that_was_there_does():
     (claim,) = (one for one in transformers.section.claims if one.id == "fig21")
     generator = np.random.default_rng(0)

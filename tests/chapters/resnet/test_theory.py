@@ -68,20 +68,6 @@ def test_orbit_share_equals_the_mean_over_every_training_set(group: str) -> None
     assert theory.orbit_share(2, group, 3) == pytest.approx(touched / tests, abs=1e-12)
 
 
-def test_orbit_share_of_all_permutations_is_that_of_drawn_training_sets() -> None:
-    orbit = theory.orbit_of(11, theory.group_of("all permutations"))
-    generator = np.random.default_rng(0)
-    shares = []
-    for _ in range(100):
-        train = np.zeros(11**4, bool)
-        train[generator.permutation(11**4)[:3660]] = True
-        seen = np.zeros(11**4, bool)
-        seen[orbit[train]] = True
-        shares.append(seen[orbit[~train]].mean())
-    error = np.std(shares) / math.sqrt(len(shares))
-    assert np.mean(shares) == pytest.approx(theory.orbit_share(11, "all permutations", 3660), abs=3 * error)
-
-
 @pytest.mark.parametrize("classes", [[0, 1, 1, 2, 2], [0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 1, 0, 2, 1]])
 def test_merged_accuracy_equals_the_best_answer_to_each_picture_as_it_is_seen(classes: list[int]) -> None:
     values = dictionary(5)

@@ -47,7 +47,7 @@ def network(
     """(p, p, p) outputs of the two-layer network for pairs (n, m) and answers q, eqs. 1, 2 and 4.
 
     Args:
-        W_in, W_out: (width, 2p) and (p, width) weights, real or complex, whose precision is that of the outputs.
+        W_in, W_out: (width, 2p) and (p, width) weights, whose precision is that of the outputs.
         activation: a key of `ACTIVATIONS` or a function of an array.
         factor: factor of the output; None is the paper's 2 / width.
     """
@@ -64,7 +64,7 @@ def accuracy(
     *,
     pairs: ArrayLike | None = None,
 ) -> float:
-    """The fraction of pairs whose largest output (its real part) is at the right answer.
+    """The fraction of pairs whose largest output is at the right answer.
 
     Args:
         W_in, W_out, activation: as in `network`.
@@ -74,7 +74,7 @@ def accuracy(
     right = np.ravel(answers(len(np.asarray(W_out))) if labels is None else labels)
     pairs = np.arange(right.size) if pairs is None else np.asarray(pairs)
     blocks = _outputs(W_in, W_out, activation, pairs)
-    return sum(int((found.real.argmax(-1) == right[block]).sum()) for block, found in blocks) / len(pairs)
+    return sum(int((found.argmax(-1) == right[block]).sum()) for block, found in blocks) / len(pairs)
 
 
 def accuracy_against_width(
@@ -121,13 +121,13 @@ def _outputs(
 
 
 def table_accuracy(outputs: NDArray) -> float:
-    """The fraction of pairs whose largest output (its real part) is at the right answer, n + m."""
-    return float((outputs.real.argmax(-1) == answers(outputs.shape[-1])).mean())
+    """The fraction of pairs whose largest output is at the right answer, n + m."""
+    return float((outputs.argmax(-1) == answers(outputs.shape[-1])).mean())
 
 
 def table_mse(outputs: NDArray) -> float:
     """Mean squared error on n + m over pairs and answers; 1 / p for zero outputs."""
-    squares, right = np.square(np.abs(outputs)).sum(), right_outputs(outputs).real.sum()
+    squares, right = np.square(outputs).sum(), right_outputs(outputs).sum()
     return float((squares - 2 * right) / outputs.size + 1 / outputs.shape[-1])
 
 

@@ -13,18 +13,13 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def diamond_size(k: int) -> int:
-    """C, the number of points at a distance below k, far from any border: 1 + 4 (1 + ... + (k - 1))."""
-    return 1 + 2 * k * (k - 1)
-
-
 def coverage_bound(p: int, k: int) -> float:
     """Theorem 3.12: the training fraction 2 ln(p) / C that full coverage is said to need.
 
     It is where N (1 - C/N)^m, with N = p**2 points and m independent draws, falls to one expected uncovered point: an
     estimate of when coverage is likely, not a lower bound.
     """
-    return 2 * math.log(p) / diamond_size(k)
+    return 2 * math.log(p) / (1 + 2 * k * (k - 1))  # C points at a distance below k: 1 + 4 (1 + ... + (k - 1))
 
 
 def _distances(p: int, *, torus: bool) -> Integers:

@@ -12,19 +12,6 @@ from grokbook.measures.common import Array, ratio
 Mask = NDArray[np.bool_]
 
 
-def mirror_accuracy(train_mask: Mask, holed: Mask | None = None) -> Array:
-    """Test accuracy of knowing just that f(i, j) = f(j, i): the rival explanation of table 1 and figure 4.
-
-    Args:
-        train_mask: (..., p, p) -> (...); nan where there is no test pair.
-        holed: (p, p) the hole, outside of which everything is taken as right; None takes nothing for granted.
-    """
-    test, right = ~train_mask, np.swapaxes(train_mask, -1, -2)
-    if holed is not None:
-        right = right | ~holed
-    return ratio((right & test).sum((-2, -1)), test.sum((-2, -1)))
-
-
 def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> NDArray[np.int64]:
     """Which pairs linear symmetries of a task carry into each other: (p, p), a number that is an orbit's own.
 
@@ -49,7 +36,7 @@ def symmetry_orbits(p: int, moves: Sequence[ArrayLike]) -> NDArray[np.int64]:
 def symmetry_share(train_mask: Mask, moves: Sequence[ArrayLike]) -> Array:
     """The share of test pairs that some symmetry carries into the training set: (..., p, p) -> (...).
 
-    With the mirror alone it is `mirror_accuracy`; nan where there is no test pair.
+    nan where there is no test pair.
     """
     p = train_mask.shape[-1]
     orbit = symmetry_orbits(p, moves).ravel()
