@@ -234,6 +234,6 @@ section.claim("circles-more", "beyond Sec. 7",
     Part("rank correlation of t_0.9 with the number of circles", _with_circles, at_most(-0.5)),
     on="circles", whose="ours")  # fmt: skip
 section.claim("circles-waves", "beyond Sec. 7",
-    "Once the training set is learnt, directions of the embeddings are nearer to waves on all circles than on random sets.",
+    "Once the training set is learnt, directions of the embeddings are nearer to waves on all circles than without.",
     Part("direction IPR at t_fit, all circles / random", _waves, at_least(1.5), times),
     on="circles", forecast="2: memory is made of the waves that the rule is made of", whose="ours")  # fmt: skip
