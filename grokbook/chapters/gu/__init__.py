@@ -46,7 +46,7 @@ class Settings(settings.Settings):
 CHAPTER = Chapter(
     "gu",
     Settings,
-    ("base", "holes", "coverage", "fractions", "med",
+    ("base", "holes", "coverage", "evenly", "fractions", "med",
      "start", "depth", "operations", "embeddings", "proofs"),
     quick={"p": 47, "d_model": 64, "train_fraction": 0.7, "seeds": 1, "steps": 600, "squares": [41], "strips": [50],
            "fractions": [0.5, 0.9], "offsets": [0, 45]},
