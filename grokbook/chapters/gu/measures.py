@@ -113,12 +113,13 @@ def _frequencies(now: Measured) -> Numbers:
     """
     tokens = _tokens(now)
     power = _power(tokens).sum(-1)
-    U, S, _ = np.linalg.svd(tokens - tokens.mean(-2, keepdims=True), full_matrices=False)
-    each = _power(U)  # (M, frequency, direction)
+    tokens = tokens - tokens.mean(-2, keepdims=True)
+    variance, directions = np.linalg.eigh(tokens @ tokens.swapaxes(-1, -2))
+    each = _power(directions)  # (M, frequency, direction)
     ipr = ratio(np.square(each).sum(-2), np.square(each.sum(-2)))
     return {
         "frequencies": ratio(np.square(power.sum(-1)), np.square(power).sum(-1)),
-        "direction_ipr": ratio((ipr * S**2).sum(-1), (S**2).sum(-1)),
+        "direction_ipr": ratio((ipr * variance).sum(-1), variance.sum(-1)),
     }
 
 
