@@ -71,6 +71,18 @@ def test_few_seeds_show_no_luck_and_neither_does_a_table_that_costs_a_factor_of_
     assert not holds("pos19", positions(few, few)) and holds("pos19", positions(2 * many, many))
 
 
+def test_circles_that_do_not_matter_seldom_seem_to_help():
+    draw, counts = np.random.default_rng(2), [np.nan, 1, 2, 4, 8, 29]
+    on = {"circles": np.repeat(counts, 5), "steps": [END] * 30}
+    for sooner, expected in ((1.0, (0.0, 0.06)), (0.3, (0.9, 1.0))):  # with all circles, evenly from two on
+        factors = np.interp(np.nan_to_num(np.log(counts)), np.log([2, 29]), [1, sooner])
+        arms = [("random" if i == 0 else "circles", 128, f) for i, f in enumerate(factors)]
+        times = [[(label, d, draw.lognormal(np.log(3_000 * f), 0.4, 5)) for label, d, f in arms] for _ in range(100)]
+        for id in ("circles-sooner", "circles-more"):
+            held = np.mean([holds(id, record(one, p=59, **on)) for one in times])
+            assert expected[0] <= held <= expected[1], (id, sooner, held)
+
+
 def test_a_network_that_knows_symmetries_alone_has_nothing_beyond_them():
     p, fields = 97, {"hole": ["none"], "size": [0], "split": ["code"], "train_fraction": [0.2], "f": ["n**3 + m**3"]}
     data = record([("fig15", 128, [0.0])], p=p, **fields)
