@@ -286,10 +286,12 @@ def plain_numbers(axis: Any) -> None:
 
 
 def short(value: float) -> str:
-    """25000 -> "25k", 0.02 -> "0.02", 1e-5 -> a power of ten."""
+    """25000 -> "25k", 2e6 -> "2M", 0.02 -> "0.02", 1e-5 -> a power of ten."""
     if 0 < abs(value) < 1e-3:
         mantissa, exponent = f"{value:.0e}".split("e")
         return rf"${mantissa}\cdot 10^{{{int(exponent)}}}$".replace(r"$1\cdot ", "$")
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
     return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
 
 

@@ -64,7 +64,7 @@ def test_heatmap_shows_the_first_axis_upwards_around_zero():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(25000, "25k"), (1500, "1.5k"), (20, "20"), (0.02, "0.02"), (1e-5, "$10^{-5}$")]
+    ("value", "text"), [(2e6, "2M"), (25000, "25k"), (1500, "1.5k"), (20, "20"), (0.02, "0.02"), (1e-5, "$10^{-5}$")]
 )
 def test_short_numbers(value, text):
     assert plotting.short(value) == text
