@@ -11,6 +11,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings
 from grokbook.chapters.gu.reading import reached, t_fit
 from grokbook.chapters.gu.tasks import CircledTask, HoledTask
+from grokbook.chapters.gu.theory import units
 from grokbook.chapters.gu.training import TRACKED, every
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import at, last, median, spearman
@@ -78,8 +79,8 @@ def circles(
 def eight(
     s: Settings, *, share: Share = 0.3, circles: Annotated[int, whole(1)] = 8, steps: Steps = 25_000
 ) -> Experiment:
-    """Eight circles, which ``circles`` found best, on the table and the share of ``spread``."""
-    task = CircledTask(s.p, "n + m", share, circles)
+    """Eight circles, which ``circles`` found best, or all that there are, on the table and the share of ``spread``."""
+    task = CircledTask(s.p, "n + m", share, min(circles, len(units(s.p)) // 2))
     runs = every(s.seeds, [("circles", task, PairTransformer(s.p, s.d_model), steps)])
     return Experiment("gu/eight", runs, Schedule(log=60, every=25), ("frequencies",), stop=Stop(evaluations=10))
 
