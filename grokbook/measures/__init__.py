@@ -15,6 +15,7 @@ from grokbook.measures.fourier import (
     phase_residuals,
     ring_share,
     single_frequency_share,
+    wave_power,
 )
 from grokbook.measures.groups import characters, representation_shares
 from grokbook.measures.med import embedding_blocks, main_embedding_difference, permuted_embedding_difference

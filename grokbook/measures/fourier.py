@@ -16,6 +16,11 @@ def fourier_power(weights: ArrayLike) -> Array:
     return np.square(np.abs(np.fft.rfft(np.asarray(weights, float), axis=-1)))
 
 
+def wave_power(embedding: ArrayLike) -> Array:
+    """The power of vectors of residues at each frequency but zero: (..., p, d) -> (..., p // 2)."""
+    return fourier_power(np.swapaxes(as_embedding(embedding, "(..., p, d)", 2), -1, -2))[..., 1:].sum(-2)
+
+
 def inverse_participation_ratio(power: ArrayLike) -> Array:
     """How concentrated a spectrum is: sum(power**2) / sum(power)**2, Gromov (2023), eq. 28 with r = 2.
 

@@ -82,7 +82,9 @@ def eight(
     """Eight circles, which ``circles`` found best, or all that there are, on the table and the share of ``spread``."""
     task = CircledTask(s.p, "n + m", share, min(circles, len(units(s.p)) // 2))
     runs = every(s.seeds, [("circles", task, PairTransformer(s.p, s.d_model), steps)])
-    return Experiment("gu/eight", runs, Schedule(log=60, every=25), ("frequencies",), stop=Stop(evaluations=10))
+    return Experiment(
+        "gu/eight", runs, Schedule(log=60, every=25), ("frequencies", "shown_power"), stop=Stop(evaluations=10)
+    )
 
 
 def of_way(record: xr.Dataset, way: str, alpha: float) -> xr.Dataset:

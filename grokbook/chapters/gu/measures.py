@@ -90,19 +90,22 @@ def _tokens(now: Measured) -> Array:
     return measures.embedding_blocks(now.params["W_E"], now.model.p, now.model.offset)[0]
 
 
-def _power(tokens: Array) -> Array:
-    """(..., frequency, d) the power of vectors of residues (..., p, d) at each frequency but 0."""
-    return np.square(np.abs(np.fft.rfft(tokens, axis=-2)))[..., 1:, :]
-
-
 def _spacing_power(now: Measured) -> Numbers:
     """Share of the embeddings' power at the frequencies of a training set that is evenly spaced along each sum.
 
     They are the pairs per sum: 29 and 30 of 48, for 2,822 pairs of 97 numbers.
     """
-    p, power = now.model.p, _power(_tokens(now)).sum(-1)  # (M, frequency)
+    p, power = now.model.p, measures.wave_power(_tokens(now))
     own = sorted({min(f, p - f) - 1 for f in _per_sum(now) if 0 < f < p})
     return {"spacing_power": ratio(power[:, own].sum(-1), power.sum(-1))}
+
+
+def _shown_power(now: Measured) -> Numbers:
+    """Share of the embeddings' power at the waves that the training set shows most, as many as it has circles."""
+    tables = now.in_train.reshape(-1, now.model.p, now.model.p)
+    shown, power = np.stack([theory.shown_waves(table) for table in tables]), measures.wave_power(_tokens(now))
+    most = np.argsort(-shown, axis=-1, kind="stable")[:, : now.tasks[0].circles]
+    return {"shown_power": ratio(np.take_along_axis(power, most, -1).sum(-1), power.sum(-1))}
 
 
 def _frequencies(now: Measured) -> Numbers:
@@ -112,17 +115,16 @@ def _frequencies(now: Measured) -> Numbers:
     ratio over frequencies of a principal direction, 1 for a wave, mean over directions by their share of the variance.
     """
     tokens = _tokens(now)
-    power = _power(tokens).sum(-1)
+    power = measures.wave_power(tokens)
     tokens = tokens - tokens.mean(-2, keepdims=True)
     variance, directions = np.linalg.eigh(tokens @ tokens.swapaxes(-1, -2))
-    each = _power(directions)  # (M, frequency, direction)
-    ipr = ratio(np.square(each).sum(-2), np.square(each.sum(-2)))
+    ipr = measures.inverse_participation_ratio(measures.fourier_power(directions.swapaxes(-1, -2))[..., 1:])
     return {
-        "frequencies": ratio(np.square(power.sum(-1)), np.square(power).sum(-1)),
+        "frequencies": 1 / measures.inverse_participation_ratio(power),
         "direction_ipr": ratio((ipr * variance).sum(-1), variance.sum(-1)),
     }
 
 
 register(med=_med, accuracy_by_place=_accuracy_by_place, wrong_answers=_wrong_answers)
-register(spacing_power=_spacing_power, frequencies=_frequencies)
+register(spacing_power=_spacing_power, shown_power=_shown_power, frequencies=_frequencies)
 register(correct=_correct)  # (M, p, p): for ``Experiment.keep`` only

@@ -24,12 +24,15 @@ from grokbook.settings import Share, Steps
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 from grokbook.words import percent
+from grokbook.words import times as as_times
 
 section = Section("dealt")
 
 NUDGE = 1e-6  # by which share of itself a learning rate differs from the next
 LEVEL, STRICT = 0.9, 0.99  # of claims, and at which a training ends, so that the page's may be another
 SHUFFLES = 2_000  # of the times, for what luck gives
+# Of which waves embeddings are made: at first, when the training set is being learnt, when it is, and in the end.
+KEPT: dict[str, Any] = {"snapshots": (0, 100, 300, 1_000, -1), "keep": ("waves", "shown")}
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def transformer_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000)
         Run(Dealt(task, deal), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"deal {deal}")
         for deal, seed in product(range(s.seeds), repeat=2)
     )
-    return Experiment("waits/transformer_dealt", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT))
+    return Experiment("waits/transformer_dealt", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT), **KEPT)
 
 
 @section.experiment(quick={"steps": 6})
@@ -74,7 +77,7 @@ def decoder_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> 
         Run(Dealt(task, deal), Decoder(s.p), ADAMW, steps, seed, "cross_entropy", batch, f"deal {deal}", "short")
         for deal, seed in product(range(s.seeds), repeat=2)
     )
-    return Experiment("waits/decoder_dealt", runs, GRID, stop=Stop(threshold=STRICT))
+    return Experiment("waits/decoder_dealt", runs, GRID, stop=Stop(threshold=STRICT), **KEPT)
 
 
 @section.experiment(quick={"steps": 6})
@@ -86,7 +89,7 @@ def nudged(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experim
         Run(Dealt(task, seed), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"nudge {nudge}")
         for nudge, how in enumerate(rates) for seed in range(s.seeds)
     )  # fmt: skip
-    return Experiment("waits/nudged", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT))
+    return Experiment("waits/nudged", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT), **KEPT)
 
 
 def times(record: xr.Dataset, level: float) -> Array:
@@ -96,8 +99,11 @@ def times(record: xr.Dataset, level: float) -> Array:
 
 
 def shares(values: Array) -> tuple[float, float]:
-    """Of the variance of (deal, seed) the shares that rows and columns explain; what is left is of the pair alone."""
-    rows, columns = (np.var(values.mean(axis)) / np.var(values) for axis in (1, 0))
+    """Of the variance of (deal, seed) the shares that rows and columns explain; what is left is of the pair alone.
+
+    Of (deal, seed, wave) that of each wave, pooled.
+    """
+    rows, columns = (values.mean(axis).var(0).mean() / values.var((0, 1)).mean() for axis in (1, 0))
     return float(rows), float(columns)
 
 
@@ -114,6 +120,38 @@ def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings)
     table = np.array(found)
     data = {"share": (("family", "of"), table[:, :2]), "luck": ("family", table[:, 2])}
     return xr.Dataset(data, families | {"of": ["deal", "weights"]})
+
+
+@section.study
+def choice(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset) -> xr.Dataset:
+    """``share`` (family, look, of) of the variance of the logarithm of a wave's power by the deal and by the weights.
+
+    Also ``own`` and ``others`` (family, look): the mean power of embeddings in the quarter of all waves that their own
+    training set shows most, and in those of the other sets.
+    """
+    found = [look(record, i) for record in (transformer_dealt, decoder_dealt) for i in range(len(KEPT["snapshots"]))]
+    shape = 2, len(KEPT["snapshots"])
+    part = np.array([one[:2] for one in found]).reshape(*shape, 2)
+    own, others = np.array([one[2:] for one in found]).T.reshape(2, *shape)
+    along = {
+        "family": ["Gu's transformer", "Power's decoder"],
+        "look": list(KEPT["snapshots"]),
+        "of": ["deal", "weights"],
+    }
+    both = "family", "look"
+    return xr.Dataset({"share": ((*both, "of"), part), "own": (both, own), "others": (both, others)}, along)
+
+
+def look(record: xr.Dataset, snapshot: int) -> tuple[float, float, float, float]:
+    """What deal and weights explain at one snapshot, and the power in own and in others' most shown quarters."""
+    deals, seeds = (len(np.unique(record[of].values)) for of in ("label", "seed"))
+    waves, shown = (  # a training set is that of its first look
+        record[name].values[:, when].reshape(deals, seeds, -1) for name, when in (("waves", snapshot), ("shown", 0))
+    )
+    most = np.argsort(-shown[:, 0], axis=-1, kind="stable")[:, : max(1, shown.shape[-1] // 4)]  # (deal, quarter)
+    power = np.stack([waves[..., quarter].sum(-1).mean(1) for quarter in most])  # (whose quarter, deal)
+    own = np.eye(deals, dtype=bool)
+    return *shares(np.log(waves)), float(power[own].mean()), float(power[~own].mean())
 
 
 def chaos(nudged: xr.Dataset, transformer_dealt: xr.Dataset) -> float:
@@ -142,5 +180,41 @@ section.claim(
     "beside Gu et al. (2025)",
     "A learning rate that differs in its seventh digit makes a transformer's wait another one.",
     Part("scatter of ln t_test among nudges, over that among training sets and weights", chaos, at_least(0.5)),
+    whose="ours",
+)
+section.claim(
+    "waves-shown",
+    "all papers",
+    "A network uses the waves that its random training set happens to show most.",
+    *(
+        Part(
+            f"power of the embeddings in the quarter of waves that their training set shows most / in other sets' "
+            f"quarters, {family}",
+            lambda choice, family=family: np.divide(
+                *(choice[of].sel(family=family, look=-1) for of in ("own", "others"))
+            ),
+            at_least(1.5),
+            as_times,
+        )
+        for family in ("Gu's transformer", "Power's decoder")
+    ),
+    forecast="2, as of the three trainings of Gu's baseline",
+    whose="ours",
+)
+section.claim(
+    "waves-dealt",
+    "all papers",
+    "What decides of which waves a network's embeddings are made is the training set, more than the first weights.",
+    *(
+        Part(
+            f"of the variance of the logarithm of a wave's power, what the set explains beyond the weights, {family}",
+            lambda choice, family=family: float(
+                choice.share.sel(family=family, look=-1) @ xr.DataArray([1, -1], dims="of")
+            ),
+            at_least(0.1),
+            percent,
+        )
+        for family in ("Gu's transformer", "Power's decoder")
+    ),
     whose="ours",
 )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook import checks
+from grokbook.measures import wave_power
 
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
@@ -114,6 +115,14 @@ def stretches(mask: Mask) -> NDArray[np.int64]:
     """(p,) into how many unbroken stretches of i the trained pairs of each sum fall, with 0 next to p - 1."""
     rows = by_sum(mask)
     return (rows & ~np.roll(rows, 1, axis=1)).sum(1)
+
+
+def shown_waves(mask: Mask) -> NDArray[np.float64]:
+    """How much of each wave a training set (p, p) shows: (p // 2,), the frequencies 1, 2, ...
+
+    It is the power of the mask along each sum, summed over sums: all alike in the mean of random sets.
+    """
+    return wave_power(by_sum(mask).T)
 
 
 def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
