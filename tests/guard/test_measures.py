@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook.chapters.gu.tasks import HoledTask
+from grokbook.chapters.gu.tasks import CircledTask, HoledTask
 from grokbook.models.encoder import PairEncoder
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.models.pair_transformer import PairTransformer
@@ -46,8 +46,10 @@ CASES = {
                 "gradient_norm",
                 "total_norm",
             ),
-        )
+        ),
+        (Run(CircledTask(11, "n + m", 0.5, 2), PairTransformer(11, 8), SGD(0.5), 3, 0), ("shown_power",)),
     ],
+    "waits": [(Run(ModularTask(11), PairTransformer(11, 8), SGD(0.5), 3, 0), ("waves", "shown"))],
     "liu": [
         (
             Run(AdditionTask(10, 45), AdditionDecoder(10, 2), SGD(0.01), 3, 0),

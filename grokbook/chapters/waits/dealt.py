@@ -142,12 +142,16 @@ def choice(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset) -> xr.Datas
     return xr.Dataset({"share": ((*both, "of"), part), "own": (both, own), "others": (both, others)}, along)
 
 
+def by_deal(record: xr.Dataset, name: str, snapshot: int) -> Array:
+    """(deal, seed, wave) what was kept under that name."""
+    deals, seeds = (len(np.unique(record[of].values)) for of in ("label", "seed"))
+    return record[name].values[:, snapshot].reshape(deals, seeds, -1)
+
+
 def look(record: xr.Dataset, snapshot: int) -> tuple[float, float, float, float]:
     """What deal and weights explain at one snapshot, and the power in own and in others' most shown quarters."""
-    deals, seeds = (len(np.unique(record[of].values)) for of in ("label", "seed"))
-    waves, shown = (  # a training set is that of its first look
-        record[name].values[:, when].reshape(deals, seeds, -1) for name, when in (("waves", snapshot), ("shown", 0))
-    )
+    waves, shown = by_deal(record, "waves", snapshot), by_deal(record, "shown", 0)
+    deals = len(waves)
     most = np.argsort(-shown[:, 0], axis=-1, kind="stable")[:, : max(1, shown.shape[-1] // 4)]  # (deal, quarter)
     power = np.stack([waves[..., quarter].sum(-1).mean(1) for quarter in most])  # (whose quarter, deal)
     own = np.eye(deals, dtype=bool)

@@ -105,6 +105,12 @@ def test_a_set_even_on_some_circles_is_one_stretch_under_the_names_of_each_and_o
         shares = sorted(one.mean() for one in whole)[::-1]
         np.testing.assert_allclose(shares[:circles], 1 / circles, atol=0.02)
         assert shares[circles] < 0.05
+        shown = theory.shown_waves(mask)
+        most = np.argsort(-shown)[:circles]
+        assert min(whole[wave].mean() for wave in most) == pytest.approx(1 / circles, abs=0.02)
+        np.testing.assert_allclose(  # under other names other waves are shown, and as much
+            np.sort(theory.shown_waves(theory.renamed(mask, 5))), np.sort(shown), atol=1e-9
+        )
     assert theory.units(10).tolist() == [1, 3, 7, 9]
 
 
