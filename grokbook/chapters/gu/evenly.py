@@ -11,7 +11,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings
 from grokbook.chapters.gu.reading import reached, t_fit
 from grokbook.chapters.gu.tasks import CircledTask, HoledTask
-from grokbook.chapters.gu.theory import units
+from grokbook.chapters.gu.theory import power_shown, units
 from grokbook.chapters.gu.training import TRACKED, every
 from grokbook.claims import Part, at_least, at_most, below
 from grokbook.curves import at, last, median, spearman
@@ -97,6 +97,22 @@ def fewer(
     runs = every(s.seeds, [("circles", task, PairTransformer(s.p, s.d_model), steps) for task in tasks])
     measured = ("frequencies", "shown_power")
     return Experiment("gu/fewer", runs, Schedule(log=60, every=25), measured, stop=Stop(evaluations=10))
+
+
+@section.study
+def by_chance(base: xr.Dataset, eight: xr.Dataset) -> xr.Dataset:
+    """``power`` (run, step): of the embeddings of the baseline at the waves that its random sets show most.
+
+    They are as many as ``eight`` has circles; ``luck`` is what each as strong as the next would give.
+    """
+    circles, found = int(eight.circles.values[0]), []
+    for run in range(base.sizes["run"]):
+        own = base.isel(run=run)
+        p, seed = int(own.p), int(own.seed)
+        mask = HoledTask(p, "n + m", float(own.train_fraction)).in_train(seed).reshape(p, p)
+        found.append(power_shown(own.W_E.values[:, :p], mask, circles))
+    data = {"power": (("run", "step"), found), "luck": circles / (p // 2)}
+    return xr.Dataset(data, {"step": base.snapshot_step.values[0]})
 
 
 def of_way(record: xr.Dataset, way: str, alpha: float) -> xr.Dataset:

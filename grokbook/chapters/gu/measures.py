@@ -102,10 +102,9 @@ def _spacing_power(now: Measured) -> Numbers:
 
 def _shown_power(now: Measured) -> Numbers:
     """Share of the embeddings' power at the waves that the training set shows most, as many as it has circles."""
-    tables = now.in_train.reshape(-1, now.model.p, now.model.p)
-    shown, power = np.stack([theory.shown_waves(table) for table in tables]), measures.wave_power(_tokens(now))
-    most = np.argsort(-shown, axis=-1, kind="stable")[:, : now.tasks[0].circles]
-    return {"shown_power": ratio(np.take_along_axis(power, most, -1).sum(-1), power.sum(-1))}
+    masks = now.in_train.reshape(-1, now.model.p, now.model.p)
+    pairs = zip(_tokens(now), masks, now.tasks, strict=True)
+    return {"shown_power": np.stack([theory.power_shown(tokens, mask, task.circles) for tokens, mask, task in pairs])}
 
 
 def _frequencies(now: Measured) -> Numbers:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
 from grokbook.measures import wave_power
+from grokbook.measures.common import Array, ratio
 
 Mask = NDArray[np.bool_]
 Seed = np.random.Generator | int
@@ -123,6 +124,12 @@ def shown_waves(mask: Mask) -> NDArray[np.float64]:
     It is the power of the mask along each sum, summed over sums: all alike in the mean of random sets.
     """
     return wave_power(by_sum(mask).T)
+
+
+def power_shown(embedding: ArrayLike, mask: Mask, waves: int) -> Array:
+    """Share of the power of embeddings (..., p, d) at so many waves, those that a training set (p, p) shows most."""
+    power, most = wave_power(embedding), np.argsort(-shown_waves(mask), kind="stable")[:waves]
+    return ratio(power[..., most].sum(-1), power.sum(-1))
 
 
 def training_size(p: int, train_fraction: float, hole_size: int = 0, *, split: str = "code") -> int:
