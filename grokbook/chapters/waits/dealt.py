@@ -250,8 +250,8 @@ section.claim(
     "Power's decoder, too, understands sooner if its training set shows eight waves on purpose.",
     Part(
         "median t_0.9, 25 random trainings / on eight circles",
-        lambda decoder_dealt, decoder_circled: np.divide(
-            *(np.median(least_t_test(one, LEVEL)) for one in (decoder_dealt, decoder_circled))
+        lambda decoder_dealt, decoder_circled: float(
+            np.median(least_t_test(decoder_dealt, LEVEL)) / np.median(least_t_test(decoder_circled, LEVEL))
         ),
         at_least(2),
         as_times,
