@@ -142,20 +142,16 @@ def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings)
 def choice(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset) -> xr.Dataset:
     """``share`` (family, look, of) of the variance of the logarithm of a wave's power by the deal and by the weights.
 
-    Also ``own`` and ``others`` (family, look): the mean power of embeddings in the quarter of all waves that their own
-    training set shows most, and in those of the other sets.
+    Also ``own`` and ``others`` (family, look, by): the mean power of embeddings in the quarter of waves that a network
+    is shown most, has most of before training, or that both speak for; and in the quarters of others.
     """
-    found = [look(record, i) for record in (transformer_dealt, decoder_dealt) for i in range(len(KEPT["snapshots"]))]
-    shape = 2, len(KEPT["snapshots"])
-    part = np.array([one[:2] for one in found]).reshape(*shape, 2)
-    own, others = np.array([one[2:] for one in found]).T.reshape(2, *shape)
-    along = {
-        "family": ["Gu's transformer", "Power's decoder"],
-        "look": list(KEPT["snapshots"]),
-        "of": ["deal", "weights"],
-    }
-    both = "family", "look"
-    return xr.Dataset({"share": ((*both, "of"), part), "own": (both, own), "others": (both, others)}, along)
+    looks, records = KEPT["snapshots"], (transformer_dealt, decoder_dealt)
+    part = [[shares(np.log(by_deal(record, "waves", i))) for i in range(len(looks))] for record in records]
+    own, others = np.moveaxis(np.array([[favoured(one, i) for i in range(len(looks))] for one in records]), -1, 0)
+    along = {"family": ["Gu's transformer", "Power's decoder"], "look": list(looks)}
+    along |= {"of": ["deal", "weights"], "by": ["deal", "weights", "both"]}
+    power = {name: (("family", "look", "by"), one) for name, one in (("own", own), ("others", others))}
+    return xr.Dataset({"share": (("family", "look", "of"), part)} | power, along)
 
 
 def by_deal(record: xr.Dataset, name: str, snapshot: int) -> Array:
@@ -170,14 +166,22 @@ def taken(record: xr.Dataset) -> Array:
     return np.take_along_axis(waves, np.argsort(-shown, axis=-1, kind="stable")[:, :circles], -1).sum(-1)
 
 
-def look(record: xr.Dataset, snapshot: int) -> tuple[float, float, float, float]:
-    """What deal and weights explain at one snapshot, and the power in own and in others' most shown quarters."""
-    waves, shown = by_deal(record, "waves", snapshot), by_deal(record, "shown", 0)
-    deals = len(waves)
-    most = np.argsort(-shown[:, 0], axis=-1, kind="stable")[:, : max(1, shown.shape[-1] // 4)]  # (deal, quarter)
-    power = np.stack([waves[..., quarter].sum(-1).mean(1) for quarter in most])  # (whose quarter, deal)
-    own = np.eye(deals, dtype=bool)
-    return *shares(np.log(waves)), float(power[own].mean()), float(power[~own].mean())
+def favoured(record: xr.Dataset, snapshot: int) -> Array:
+    """(by, 2) the power at a snapshot in the quarter of waves that speaks for a network beforehand, and in others'.
+
+    By what its training set shows, by what its embeddings have before training, and by the sum of both, standardised,
+    in logarithms; others have both another set and other weights.
+    """
+    shown, start = (np.log(by_deal(record, name, 0)) for name in ("shown", "waves"))
+    scores = [(one - one.mean(-1, keepdims=True)) / one.std(-1, keepdims=True) for one in (shown, start)]
+    waves = by_deal(record, "waves", snapshot)
+    deal, seed = np.indices(waves.shape[:2]).reshape(2, -1)
+    foreign, found = (deal[:, None] != deal) & (seed[:, None] != seed), []
+    for score in (*scores, scores[0] + scores[1]):
+        most = np.argsort(-score.reshape(len(deal), -1), axis=-1, kind="stable")[:, : max(1, waves.shape[-1] // 4)]
+        power = waves.reshape(len(deal), -1)[:, most].sum(-1)  # (network, whose quarter)
+        found.append([np.diag(power).mean(), power[foreign].mean()])
+    return np.array(found)
 
 
 def chaos(nudged: xr.Dataset, transformer_dealt: xr.Dataset) -> float:
@@ -217,7 +221,7 @@ section.claim(
             f"power of the embeddings in the quarter of waves that their training set shows most / in other sets' "
             f"quarters, {family}",
             lambda choice, family=family: np.divide(
-                *(choice[of].sel(family=family, look=-1) for of in ("own", "others"))
+                *(choice[of].sel(family=family, look=-1, by="deal") for of in ("own", "others"))
             ),
             at_least(1.5),
             as_times,

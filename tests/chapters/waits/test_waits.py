@@ -143,21 +143,25 @@ def test_nudges_scatter_as_much_as_they_do():
 
 def dealt_waves(draw, of_set, of_weights, waves=29):
     """A record of five training sets by five first weights, whose log powers are sums of parts of both and of luck."""
-    parts = draw.normal(size=(2, 5, 1, waves)) * np.array([of_set, of_weights])[:, None, None, None]
-    power = np.exp(parts[0] + parts[1].swapaxes(0, 1) + draw.normal(size=(5, 5, waves))).reshape(25, 1, -1)
-    kept = {
-        "waves": power / power.sum(-1, keepdims=True),
-        "shown": np.repeat(np.exp(parts[0] if of_set else draw.normal(size=(5, 1, waves))), 5, axis=0),
-    }
+    parts = draw.normal(size=(2, 5, 1, waves))
+    power = of_set * parts[0] + of_weights * parts[1].swapaxes(0, 1) + draw.normal(size=(5, 5, waves))
+    waves = np.exp([np.broadcast_to(parts[1].swapaxes(0, 1), power.shape), power])  # before training, and at the end
+    kept = {"waves": waves / waves.sum(-1, keepdims=True), "shown": np.exp(np.broadcast_to(parts[0], waves.shape))}
     runs = {"label": ("run", np.repeat(range(5), 5)), "seed": ("run", np.tile(range(5), 5))}
-    return xr.Dataset({name: (("run", "snapshot", "wave"), one) for name, one in kept.items()} | runs)
+    by_run = {name: one.reshape(2, 25, -1).swapaxes(0, 1) for name, one in kept.items()}
+    return xr.Dataset({name: (("run", "snapshot", "wave"), one) for name, one in by_run.items()} | runs)
 
 
 def test_what_decides_of_waves_is_found_and_noise_decides_nothing():
+    def judged(of_set, of_weights):
+        record = dealt_waves(draw, of_set, of_weights)
+        return dealt.shares(np.log(dealt.by_deal(record, "waves", 1))), np.divide(*dealt.favoured(record, 1).T)
+
     draw = np.random.default_rng(0)
-    by_set, by_weights, own, others = dealt.look(dealt_waves(draw, 2, 0), 0)
-    assert by_set > 0.7 and by_weights < 0.1 and own / others > 1.5
-    by_set, by_weights, own, others = dealt.look(dealt_waves(draw, 0, 2), 0)
-    assert by_set < 0.1 and by_weights > 0.7 and own / others < 1.5
-    luck = np.array([dealt.look(dealt_waves(draw, 0, 0), 0) for _ in range(200)])
-    assert np.mean(luck[:, 0] - luck[:, 1] >= 0.1) < 0.02 and np.mean(luck[:, 2] / luck[:, 3] >= 1.5) < 0.02
+    (by_set, by_weights), (shown, start, both) = judged(2, 0)
+    assert by_set > 0.7 and by_weights < 0.1 and shown > both > 1.5 > start
+    (by_set, by_weights), (shown, start, both) = judged(0, 2)
+    assert by_set < 0.1 and by_weights > 0.7 and start > both > 1.5 > shown
+    luck = [judged(0, 0) for _ in range(200)]
+    assert np.mean([part[0] - part[1] >= 0.1 for part, _ in luck]) < 0.02
+    assert np.mean([times >= 1.5 for _, times in luck]) < 0.02
