@@ -89,7 +89,7 @@ def eight(
 
 @section.experiment(smaller=[{"seeds": 1}], quick={"shares": (0.7,), "steps": 40})
 def fewer(
-    s: Settings, *, shares: Shares = (0.25, 0.2, 0.15), circles: Annotated[int, whole(1)] = 8, steps: Steps = 25_000
+    s: Settings, *, shares: Shares = (0.25, 0.2), circles: Annotated[int, whole(1)] = 8, steps: Steps = 25_000
 ) -> Experiment:
     """``eight`` from fewer pairs: how much of the table is enough?"""
     most = min(circles, len(units(s.p)) // 2)

@@ -91,7 +91,7 @@ def nudged(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experim
         Run(Dealt(task, seed), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"nudge {nudge}")
         for nudge, how in enumerate(rates) for seed in range(s.seeds)
     )  # fmt: skip
-    return Experiment("waits/nudged", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT), **KEPT)
+    return Experiment("waits/nudged", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT))
 
 
 @section.experiment(quick={"steps": 6})
@@ -166,22 +166,25 @@ def taken(record: xr.Dataset) -> Array:
     return np.take_along_axis(waves, np.argsort(-shown, axis=-1, kind="stable")[:, :circles], -1).sum(-1)
 
 
-def favoured(record: xr.Dataset, snapshot: int) -> Array:
-    """(by, 2) the power at a snapshot in the quarter of waves that speaks for a network beforehand, and in others'.
+def quarters(record: xr.Dataset) -> NDArray[np.bool_]:
+    """(by, deal, seed, wave) the quarter of all waves for which most speaks before training.
 
-    By what its training set shows, by what its embeddings have before training, and by the sum of both, standardised,
-    in logarithms; others have both another set and other weights.
+    By what the training set shows, by what the first embeddings have, and by the sum of both, standardised logarithms.
     """
     shown, start = (np.log(by_deal(record, name, 0)) for name in ("shown", "waves"))
     scores = [(one - one.mean(-1, keepdims=True)) / one.std(-1, keepdims=True) for one in (shown, start)]
+    ranks = np.argsort(np.argsort(-np.stack([*scores, scores[0] + scores[1]]), axis=-1, kind="stable"), axis=-1)
+    return ranks < max(1, shown.shape[-1] // 4)
+
+
+def favoured(record: xr.Dataset, snapshot: int) -> Array:
+    """(by, 2) the mean power at a snapshot in networks' own ``quarters`` and in those of other sets and weights."""
     waves = by_deal(record, "waves", snapshot)
     deal, seed = np.indices(waves.shape[:2]).reshape(2, -1)
-    foreign, found = (deal[:, None] != deal) & (seed[:, None] != seed), []
-    for score in (*scores, scores[0] + scores[1]):
-        most = np.argsort(-score.reshape(len(deal), -1), axis=-1, kind="stable")[:, : max(1, waves.shape[-1] // 4)]
-        power = waves.reshape(len(deal), -1)[:, most].sum(-1)  # (network, whose quarter)
-        found.append([np.diag(power).mean(), power[foreign].mean()])
-    return np.array(found)
+    foreign = (deal[:, None] != deal) & (seed[:, None] != seed)
+    of_all = waves.reshape(len(deal), -1)
+    power = [of_all @ quarter.reshape(of_all.shape).T for quarter in quarters(record)]  # (network, whose quarter)
+    return np.array([[np.diag(one).mean(), one[foreign].mean()] for one in power])
 
 
 def chaos(nudged: xr.Dataset, transformer_dealt: xr.Dataset) -> float:
