@@ -166,15 +166,20 @@ def taken(record: xr.Dataset) -> Array:
     return np.take_along_axis(waves, np.argsort(-shown, axis=-1, kind="stable")[:, :circles], -1).sum(-1)
 
 
-def quarters(record: xr.Dataset) -> NDArray[np.bool_]:
-    """(by, deal, seed, wave) the quarter of all waves for which most speaks before training.
+def ranks(record: xr.Dataset) -> NDArray[np.int64]:
+    """(by, deal, seed, wave) the waves' places by what speaks for them before training; 0 for most.
 
     By what the training set shows, by what the first embeddings have, and by the sum of both, standardised logarithms.
     """
     shown, start = (np.log(by_deal(record, name, 0)) for name in ("shown", "waves"))
     scores = [(one - one.mean(-1, keepdims=True)) / one.std(-1, keepdims=True) for one in (shown, start)]
-    ranks = np.argsort(np.argsort(-np.stack([*scores, scores[0] + scores[1]]), axis=-1, kind="stable"), axis=-1)
-    return ranks < max(1, shown.shape[-1] // 4)
+    return np.argsort(np.argsort(-np.stack([*scores, scores[0] + scores[1]]), axis=-1, kind="stable"), axis=-1)
+
+
+def quarters(record: xr.Dataset) -> NDArray[np.bool_]:
+    """(by, deal, seed, wave) the quarter of all waves for which most speaks before training."""
+    places = ranks(record)
+    return places < max(1, places.shape[-1] // 4)
 
 
 def favoured(record: xr.Dataset, snapshot: int) -> Array:
