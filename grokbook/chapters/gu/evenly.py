@@ -80,11 +80,7 @@ def eight(
     s: Settings, *, share: Share = 0.3, circles: Annotated[int, whole(1)] = 8, steps: Steps = 25_000
 ) -> Experiment:
     """Eight circles, which ``circles`` found best, or all that there are, on the table and the share of ``spread``."""
-    task = CircledTask(s.p, "n + m", share, min(circles, len(units(s.p)) // 2))
-    runs = every(s.seeds, [("circles", task, PairTransformer(s.p, s.d_model), steps)])
-    return Experiment(
-        "gu/eight", runs, Schedule(log=60, every=25), ("frequencies", "shown_power"), stop=Stop(evaluations=10)
-    )
+    return _on_circles(s, "eight", (share,), circles, steps)
 
 
 @section.experiment(smaller=[{"seeds": 1}], quick={"shares": (0.7,), "steps": 40})
@@ -92,11 +88,14 @@ def fewer(
     s: Settings, *, shares: Shares = (0.25, 0.2), circles: Annotated[int, whole(1)] = 8, steps: Steps = 25_000
 ) -> Experiment:
     """``eight`` from fewer pairs: how much of the table is enough?"""
-    most = min(circles, len(units(s.p)) // 2)
-    tasks = [CircledTask(s.p, "n + m", share, most) for share in shares]
-    runs = every(s.seeds, [("circles", task, PairTransformer(s.p, s.d_model), steps) for task in tasks])
+    return _on_circles(s, "fewer", shares, circles, steps)
+
+
+def _on_circles(s: Settings, name: str, shares: tuple[float, ...], circles: int, steps: int) -> Experiment:
+    most, model = min(circles, len(units(s.p)) // 2), PairTransformer(s.p, s.d_model)
+    runs = every(s.seeds, [("circles", CircledTask(s.p, "n + m", share, most), model, steps) for share in shares])
     measured = ("frequencies", "shown_power")
-    return Experiment("gu/fewer", runs, Schedule(log=60, every=25), measured, stop=Stop(evaluations=10))
+    return Experiment(f"gu/{name}", runs, Schedule(log=60, every=25), measured, stop=Stop(evaluations=10))
 
 
 @section.study
