@@ -86,25 +86,14 @@ def test_ipr_of_no_power_is_nan_without_a_warning():
     np.testing.assert_equal(measures.inverse_participation_ratio([[0.0, 0.0], [1.0, 1.0]]), [np.nan, 0.5])
 
 
-@pytest.mark.parametrize(
-    ("definition", "analytic", "gaussian"),
-    [
-        ("one-sided, per half", 1.0, 0.0404),
-        ("two-sided, per half", 0.505, 0.0203),
-        ("real basis, per half", 0.75, 0.0302),
-        ("one-sided, whole row", 0.50, 0.0204),
-        ("two-sided, whole row", 0.254, 0.0102),
-    ],
-)
-def test_first_layer_ipr_of_the_same_weights_depends_on_the_definition(definition, analytic, gaussian):
+def test_first_layer_ipr_is_one_for_waves_and_small_for_noise():
     W_in, _ = theory.cosine_weights(97, 500, generator=0)
     random = np.random.default_rng(0).standard_normal((500, 194))
-    tolerance = 1e-12 if analytic == 1 else 0.006
-    assert measures.first_layer_ipr(W_in, definition) == pytest.approx(analytic, abs=tolerance)
-    assert measures.first_layer_ipr(random, definition) == pytest.approx(gaussian, abs=0.0005)
+    assert measures.first_layer_ipr(W_in) == pytest.approx(1, abs=1e-12)
+    assert measures.first_layer_ipr(random) == pytest.approx(0.0404, abs=0.0005)
 
 
-def test_first_layer_ipr_by_default_is_the_one_sided_ratio_averaged_over_halves_and_neurons():
+def test_first_layer_ipr_is_the_one_sided_ratio_averaged_over_halves_and_neurons():
     W_in = np.random.default_rng(1).standard_normal((2, 3, 10))
     ipr = measures.first_layer_ipr(W_in)
     for member in range(2):
@@ -116,16 +105,7 @@ def test_first_layer_ipr_by_default_is_the_one_sided_ratio_averaged_over_halves_
         assert ipr[member] == pytest.approx(np.mean(ratios), rel=1e-12)
 
 
-def test_real_basis_keeps_the_power_of_the_weights_for_even_and_odd_p():
-    for p in (6, 7):
-        rows = np.random.default_rng(p).standard_normal((3, p))
-        _, power = measures.IPR_DEFINITIONS["real basis, per half"]
-        np.testing.assert_allclose(power(rows).sum(-1), np.square(rows).sum(-1), rtol=1e-12)
-
-
-def test_first_layer_ipr_refuses_unknown_definitions_and_odd_inputs():
-    with pytest.raises(ValueError, match=r"definition must be one of .*two-sided, whole row.*, got 'both'"):
-        measures.first_layer_ipr(np.zeros((3, 4)), "both")
+def test_first_layer_ipr_refuses_odd_inputs():
     with pytest.raises(ValueError, match=r"W_in must have shape \(..., width, 2p\), got \(3, 5\)"):
         measures.first_layer_ipr(np.zeros((3, 5)))
 

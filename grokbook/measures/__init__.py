@@ -6,7 +6,6 @@ needs no loop. The Fourier transforms use ``exp(-2 pi i k n / p)``; powers are o
 
 from grokbook.measures.angles import circular_mean, circular_sd, resultant_length
 from grokbook.measures.fourier import (
-    IPR_DEFINITIONS,
     first_layer_ipr,
     fourier_power,
     frequency_family_share,

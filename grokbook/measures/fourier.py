@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grokbook import checks
 from grokbook.measures.common import Array, as_embedding, ratio
 
 
@@ -39,41 +38,15 @@ def single_frequency_share(weights: ArrayLike) -> Array:
     return ratio(power[..., 1:].max(-1), power.sum(-1))
 
 
-def _two_sided(rows: Array) -> Array:
-    return np.square(np.abs(np.fft.fft(rows, axis=-1)))
-
-
-def _real_basis(rows: Array) -> Array:
-    """Power along the orthonormal cosines and sines, which keep apart what a complex modulus adds up."""
-    wave, n = np.fft.rfft(rows, axis=-1), rows.shape[-1]
-    k = np.arange(wave.shape[-1])
-    weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0)  # a frequency and its negative, where it has one
-    return np.concatenate([weight * wave.real**2, weight * wave.imag**2], axis=-1) / n
-
-
-#: Readings of eq. 28: name -> (transform each half of length p? else the row of length 2p, the power).
-IPR_DEFINITIONS = {
-    "one-sided, per half": (True, fourier_power),
-    "two-sided, per half": (True, _two_sided),
-    "real basis, per half": (True, _real_basis),
-    "one-sided, whole row": (False, fourier_power),
-    "two-sided, whole row": (False, _two_sided),
-}
-
-
-def first_layer_ipr(W_in: ArrayLike, definition: str = "one-sided, per half") -> Array:
+def first_layer_ipr(W_in: ArrayLike) -> Array:
     """The inverse participation ratio of a first layer (..., width, 2p), averaged over its neurons: (...).
 
-    Gromov (2023), eqs. 28-29 with r = 2, leaves the transform open; `IPR_DEFINITIONS` are its readings, which give
-    different numbers for the same weights. The default transforms the two halves (first and second operand) apart,
-    keeps the frequencies 0 to p // 2 with zero among them, and averages over both halves: a neuron made of one wave
-    per half then has exactly 1, and Gaussian weights about 2 / (p // 2 + 1), 0.040 at p = 97. nan where one is zero.
-    Raises ``ValueError`` for an unknown definition.
+    Gromov (2023), eqs. 28-29 with r = 2, leaves the transform open, and other readings give other numbers for the same
+    weights. Here the two halves (first and second operand) are transformed apart, the frequencies are 0 to p // 2, with
+    zero among them, and both halves are averaged: a neuron made of one wave per half then has exactly 1, and Gaussian
+    weights about 2 / (p // 2 + 1), 0.040 at p = 97. nan where one is zero.
     """
-    checks.one_of("definition", definition, tuple(IPR_DEFINITIONS))
-    per_half, power = IPR_DEFINITIONS[definition]
-    rows = _halves(W_in) if per_half else np.asarray(W_in, float)[..., None, :]  # (..., width, 2 or 1, n)
-    return inverse_participation_ratio(power(rows)).mean((-2, -1))
+    return inverse_participation_ratio(fourier_power(_halves(W_in))).mean((-2, -1))
 
 
 class PhaseResiduals(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
-from grokbook.chapters.gromov import Settings, theory
+from grokbook.chapters.gromov import Settings
 from grokbook.chapters.gromov.training import ADAMW, seeded
 from grokbook.claims import Part, above, at_least, at_most, between, near
 from grokbook.curves import at, last, median, peak, spearman, sweep, t_test, t_train
@@ -30,19 +30,6 @@ def more_data(s: Settings, *, train_fractions: Shares = (0.4, 0.6, 0.7, 0.9), st
     tasks = (ModularTask(s.p, "n + m", alpha) for alpha in train_fractions)
     runs = tuple(run for task in tasks for run in seeded(s.few, task, model, ADAMW, steps, "AdamW"))
     return Experiment("gromov/more_data", runs, Schedule(log=60, every=10), ("ipr",))
-
-
-@section.study
-def ipr(s: Settings) -> xr.Dataset:
-    """Five readings of eq. 28 for weights by hand and for Gaussian ones: ``ipr`` (definition, weights, seed)."""
-    values = np.empty((len(measures.IPR_DEFINITIONS), 2, s.seeds))
-    for seed in range(s.seeds):
-        generator = np.random.default_rng(seed)
-        by_hand = theory.cosine_weights(s.p, s.width, generator=generator)[0]
-        for j, W_in in enumerate((by_hand, generator.standard_normal(by_hand.shape))):
-            values[:, j, seed] = [measures.first_layer_ipr(W_in, one) for one in measures.IPR_DEFINITIONS]
-    coords = {"definition": list(measures.IPR_DEFINITIONS), "weights": ["analytic", "gaussian"]}
-    return xr.Dataset({"ipr": (("definition", "weights", "seed"), values)}, coords)
 
 
 def harmonics(record: xr.Dataset, *multiples: int) -> NDArray:
