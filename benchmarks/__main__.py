@@ -1,4 +1,4 @@
-"""`python -m benchmarks` times the engine and prints what it found; `--out DIR` keeps numbers and a plot.
+"""`python -m benchmarks` times the engine and prints what it found; `--out DIR` keeps the numbers.
 
 Times are processor seconds of one thread on one core, in rounds in which all that is compared takes turns, and the best
 of them: what others do on the machine only adds to them. Ratios and shares below their floor are marked. A plain step
@@ -11,9 +11,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import math
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -37,14 +35,12 @@ from benchmarks.workloads import (
     plain_step,
     some_steps,
 )
-from grokbook.chapters.liu.maps import phase_of
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.tasks import ModularTask
 from grokbook.train import planning, products, records, runner, workers
 from grokbook.train.experiment import Experiment
 
 EVALUATIONS = 200  # in a run, evenly in the logarithm of the step
-DIAGRAMS = ("liu/phases_rates", "liu/phases_regression", "liu/phases_classification", "liu/phases_group")
 
 
 def steps(rounds: int) -> Iterator[dict[str, Any]]:
@@ -161,57 +157,11 @@ def growth(rounds: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def diagrams() -> Iterator[dict[str, Any]]:
-    """The phase diagrams of Fig. 6 of Liu et al. (2022) from nothing, by the clock, beside the committed records."""
-    for name in DIAGRAMS:
-        experiment = planning.experiments()[name]
-        with tempfile.TemporaryDirectory() as folder:
-            began = time.perf_counter()
-            ours = runner.train(experiment, device="cpu", out=Path(folder), anew=True)
-            minutes = (time.perf_counter() - began) / 60
-        stored = records.find(experiment, records.stored_path(experiment))
-        now, then = (phase_of(one.reached_train_accuracy, one.reached_test_accuracy) for one in (ours, stored))
-        yield {
-            "experiment": name,
-            "networks": len(experiment.runs),
-            "steps": int(ours.stopped_at.sum()),
-            "minutes": minutes,
-            "core_minutes": ours.attrs["wall_seconds"] / 60,
-            "cores": workers.cores(),
-            "stored_machine": stored.attrs["machine"],
-            "same_phase": int((now == then).sum()),
-        }
-
-
 def flops() -> dict[str, int]:
     """Operations of a step of every shape in the book, for the page that plans with them; all are counted anew."""
     counted = (run for one in planning.experiments().values() for run in one.runs if not planning.stated(run))
     runs = {planning.shape(run): run for run in counted}
     return {name: planning.count_now(run) for name, run in sorted(runs.items())}
-
-
-def plot(found: list[dict[str, Any]], path: Path) -> None:
-    """Time against size, doubly logarithmic, with both exponents."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
-    from grokbook import plotting  # not above: a bare GPU machine has no matplotlib
-
-    figure, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")
-    for ax, one in zip(axes.flat, found, strict=True):
-        x, y = np.array(one["values"], float), np.array(one["ms"])
-        ax.loglog(x, y, "o-", color="C0", label=f"measured, exponent {one['exponent']:.2f}")
-        middle = math.exp(np.log(y).mean()) * (x / math.exp(np.log(x).mean())) ** one["expected"]
-        ax.loglog(x, middle, "--", color="0.5", label=f"products alone, {one['expected']:.2f}")
-        ax.set(xlabel=one["size"], ylabel="ms", title=one["model"], xticks=x)
-        ax.set_xticks([], minor=True)
-        ax.set_xticklabels([f"{value:g}" for value in x])
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("")
-        ax.legend(frameon=False, fontsize="small")
-    path.write_bytes(plotting.palette(plotting.drawn(figure, dpi=130)))
 
 
 def mark(value: float, floor: float, aim: float) -> str:
@@ -262,20 +212,12 @@ def growth_line(row: dict[str, Any]) -> str:
     )
 
 
-def diagrams_line(row: dict[str, Any]) -> str:
-    """A diagram's row, told."""
-    return (
-        f"  {row['experiment']}: {row['minutes']:.1f} min, {row['steps']:,} steps of {row['networks']} "
-        f"networks; {row['same_phase']} end in the phase of the committed record ({row['stored_machine']})"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parts = ("steps", "blocks", "processes", "growth", "gpu", "flops", "diagrams")
-    parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all but the last, an hour)")
+    parts = ("steps", "blocks", "processes", "growth", "gpu", "flops")
+    parser.add_argument("parts", nargs="*", help=f"which of {', '.join(parts)} (default: all, an hour)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the best counts (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, growth.png, flops.json and gpu.md")
+    parser.add_argument("--out", type=Path, help="a folder for benchmarks.json, flops.json and gpu.md")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="of the part gpu; cpu tries it out")
     parser.add_argument("--members", type=int, nargs="+", default=gpu.MEMBERS, metavar="N", help="of the part gpu")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each of its rows")
@@ -283,7 +225,7 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(parts)}")
-    wanted = given.parts or parts[:-1]
+    wanted = given.parts or parts
     workers.settle(1)  # as in every process that trains
     print(f"{records.processor()}, one thread; torch {torch.__version__}; the best of {given.rounds} rounds\n")
     path = given.out / "benchmarks.json" if given.out else None
@@ -328,17 +270,11 @@ def main() -> None:
             gpu.write(given.out or Path(nowhere), given.device, given.members, given.seconds, given.only)
     elif "gpu" in wanted:
         print("\nNo CUDA GPU here: nothing is said about one.")
-    if "diagrams" in wanted:
-        heading = f"\nThe phase diagrams of Liu et al. (2022), Fig. 6, from nothing on {workers.cores()} cores:"
-        report("diagrams", heading, diagrams(), diagrams_line)
-        print(f"  all four: {sum(row['minutes'] for row in kept['diagrams']):.0f} min")
     if "flops" in wanted and given.out:
         counted = flops()
         given.out.mkdir(parents=True, exist_ok=True)
         (given.out / "flops.json").write_text(json.dumps(counted, indent=0) + "\n")
         print(f"\nCounted the operations of {len(counted)} shapes of step.")
-    if path and "growth" in kept:
-        plot(kept["growth"], path.with_name("growth.png"))
 
 
 if __name__ == "__main__":

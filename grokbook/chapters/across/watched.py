@@ -143,7 +143,7 @@ def concentration(family: Family, now: Measured) -> Array:
     """The share of the power of all directions together that the five strongest frequencies hold."""
     if not family.cyclic:
         return _nowhere(now)
-    power = measures.fourier_power(np.swapaxes(_symbols(family, now), -1, -2))[..., 1:].sum(-2)
+    power = measures.wave_power(_symbols(family, now))
     return (np.sort(power, -1)[..., -5:].sum(-1) / np.maximum(power.sum(-1), 1e-30)).mean(1)
 
 

@@ -218,13 +218,14 @@ section.claim(
     paper="without an experiment",
 )
 
+_TOGETHER = Part(
+    "step of the largest gradient / of the largest test loss", lambda r: fastest(r) / loss_peak(r)[0], near(1, 0.15)
+)
 section.claim(
     "fig1d",
     "Fig. 1d",
     "Training accelerates until the test loss is largest and slows down afterwards.",
-    Part(
-        "step of the largest gradient / of the largest test loss", lambda r: fastest(r) / loss_peak(r)[0], near(1, 0.15)
-    ),
+    _TOGETHER,
     on="learning_curves",
     forecast="within 4 %, well below the edge of stability",
 )
@@ -238,8 +239,7 @@ section.claim(
              partial(done_at_onset, layer=layer, lowest=True), at_most(0.2), percent)
         for words, layer in (("first layer's", "W_in"), ("readout's", "W_out"))
     ),
-    Part("step of the largest gradient / of the largest test loss", lambda r: fastest(r) / loss_peak(r)[0],
-         near(1, 0.15)),
+    _TOGETHER,
     on="printed_scaling",
     whose="ours",
 )  # fmt: skip

@@ -18,7 +18,7 @@ class OperationTask:
     """Learn a binary operation from a random share of its table.
 
     Args:
-        operation: a name that ``theory.operation`` knows.
+        operation: a name that ``theory.operations.operation`` knows.
         p: how many symbols there are: the modulus, or the order of the group.
         train_fraction: share of the rows that is trained on, strictly between 0 and 1.
         group: of x.y and the like, as "S5"; of no other operation.
@@ -26,8 +26,8 @@ class OperationTask:
             is not theirs: Power et al. (2022), Fig. 6. Their code draws from all rows, and leaves some right by chance.
 
     Raises:
-        ValueError: what ``theory.operation`` refuses, a group where none is needed, nothing to train on or to test, or
-            more outliers than training rows.
+        ValueError: what ``theory.operations.operation`` refuses, a group where none is needed, nothing to train on or
+            to test, or more outliers than training rows.
     """
 
     operation: str

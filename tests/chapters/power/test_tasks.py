@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from grokbook.chapters.power.tasks import OperationTask, of
-from grokbook.chapters.power.theory import partner_share
+from grokbook.chapters.power.theory.operations import partner_share
 from grokbook.models.decoder import Decoder, sinusoids
 from grokbook.optim import WarmAdamW
 from grokbook.train import engine, monitor

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from grokbook.chapters.power.theory import coset_contrast, fit_times, operation, partner_share, sharpness
 from grokbook.chapters.power.theory.blanks import groups, puzzle, tables
-from grokbook.chapters.power.theory.cosets import coset_partitions
-from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, partners, train_size
-from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness
+from grokbook.chapters.power.theory.cosets import coset_contrast, coset_partitions
+from grokbook.chapters.power.theory.operations import MODULAR, OF_GROUPS, operation, partner_share, partners, train_size
+from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness, sharpness
+from grokbook.chapters.power.theory.times import fit_times
 from grokbook.measures.groups import characters, parity, representation_shares
 
 PLAIN = {

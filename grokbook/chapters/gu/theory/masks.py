@@ -112,12 +112,6 @@ def by_sum(table: NDArray) -> NDArray:
     return table[i, (sums - i) % len(table)]
 
 
-def stretches(mask: Mask) -> NDArray[np.int64]:
-    """(p,) into how many unbroken stretches of i the trained pairs of each sum fall, with 0 next to p - 1."""
-    rows = by_sum(mask)
-    return (rows & ~np.roll(rows, 1, axis=1)).sum(1)
-
-
 def shown_waves(mask: Mask) -> NDArray[np.float64]:
     """How much of each wave a training set (p, p) shows: (p // 2,), the frequencies 1, 2, ...
 
