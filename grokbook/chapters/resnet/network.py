@@ -155,24 +155,6 @@ def misleading(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Settin
     return xr.Dataset(parts, {"of": ["own", "others"]})
 
 
-@section.study
-def averaged(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Settings) -> xr.Dataset:
-    """How right the mean of all networks is, each when its training set is last fitted, where none was trained.
-
-    Variables: ``alone`` (run), the share of these pictures that each network answers rightly, and ``right`` (of), of
-    the rounded mean of their answers ("networks"), and, for chance, if each network's errors are dealt anew among the
-    pictures ("unrelated").
-    """
-    task = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0]))
-    runs = [*chain(*(settled(record, task) for record in (fig7, wider, finer)))]
-    where = np.all([test for test, _ in runs], 0)
-    known, labels = np.stack([errors[-1] for _, errors in runs])[:, where], task.table()[1][where]
-    dealt = np.random.default_rng(0).permuted(known, axis=1)
-    right = [float((np.rint(one.mean(0) + labels) == labels).mean()) for one in (known, dealt)]
-    alone = "run", (known == 0).mean(1)
-    return xr.Dataset({"right": ("of", right), "alone": alone}, {"of": ["networks", "unrelated"]})
-
-
 def settled(fig7: xr.Dataset, task: ShapeSum) -> Iterator[tuple[NDArray[np.bool_], NDArray]]:
     """Of each run its test pictures, (n**4,), and its errors at each fitted snapshot, (k, n**4), or at the last one."""
     labels = task.table()[1]

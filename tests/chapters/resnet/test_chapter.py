@@ -164,19 +164,6 @@ def test_whose_error_it_is_by_what_shares_it() -> None:
     assert found.same.values[found.kind.values == "same pictures trained"].tolist() == [1]
 
 
-def test_in_the_mean_of_networks_own_errors_fade_and_common_ones_stay() -> None:
-    some = np.random.default_rng(0).choice((-1, 1), (1, 6**4))
-
-    def averaged(*errors: np.ndarray) -> xr.Dataset:
-        record, settings = given(*errors)
-        return network.averaged(record, *[record.isel(run=[])] * 2, settings)
-
-    common, own, alone = averaged(some, some), averaged(some, -some), averaged(0 * some)
-    assert common.right.values[0] == 0 and own.right.values[0] == 1 and own.alone.values.tolist() == [0, 0]
-    assert 0.4 < own.right.values[1] < 0.6 and 0.4 < common.right.values[1] < 0.6  # a coin each, dealt anew
-    assert alone.right.values.tolist() == [1, 1]
-
-
 def test_a_network_is_looked_at_where_it_is_fitted_last() -> None:
     none, all_ = np.zeros(6**4, int), np.ones(6**4, int)
     record, settings = given(np.stack([none, none + 0, all_]))
