@@ -129,6 +129,13 @@ def shares(values: Array) -> tuple[float, float]:
     return float(rows), float(columns)
 
 
+def components(rows: float, columns: float, of: int) -> Array:
+    """(3,) the parts of rows, of columns and of the pair in the variance, less what luck gives; from `shares`."""
+    left = (1 - rows - columns) / (of - 1) ** 2  # a degree of freedom
+    parts = np.array([(rows / (of - 1) - left) / of, (columns / (of - 1) - left) / of, left])
+    return parts / parts.sum()
+
+
 @section.study
 def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings) -> xr.Dataset:
     """(family, of) shares of the variance of ln t_test by the deal and by the weights; (family,) what at most 5 % of
@@ -166,10 +173,17 @@ def by_deal(record: xr.Dataset, name: str, snapshot: int) -> Array:
     return record[name].values[:, snapshot].reshape(deals, seeds, -1)
 
 
+def told(record: xr.Dataset, waves: int) -> tuple[Array, Array]:
+    """(run,) what a training set shows at so many waves, those that it shows most; what embeddings end with there."""
+    shown, power = record.shown.values[:, 0], record.waves.values[:, -1]
+    most = np.argsort(-shown, axis=-1, kind="stable")[:, :waves]
+    of_set, of_network = (np.take_along_axis(one, most, -1).sum(-1) for one in (shown, power))
+    return of_set, of_network
+
+
 def taken(record: xr.Dataset) -> Array:
     """(run,) the power of embeddings, in the end, at the waves that their circles show most, as many as there are."""
-    waves, shown, circles = record.waves.values[:, -1], record.shown.values[:, 0], int(record.circles.values[0])
-    return np.take_along_axis(waves, np.argsort(-shown, axis=-1, kind="stable")[:, :circles], -1).sum(-1)
+    return told(record, int(record.circles.values[0]))[1]
 
 
 def ranks(record: xr.Dataset) -> NDArray[np.int64]:

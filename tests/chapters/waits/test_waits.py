@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from grokbook.chapters.waits import CHAPTER, dealt, waits
+from grokbook.chapters.gu.theory import by_sum, shown_waves
+from grokbook.chapters.waits import CHAPTER, dealt, doses, waits
 
 HOME = CHAPTER.settings()
 
@@ -117,6 +118,9 @@ def test_the_deal_and_the_weights_share_the_variance():
     draw = np.random.default_rng(0)
     luck = [dealt.shares(draw.normal(size=(5, 5)))[0] for _ in range(500)]
     assert np.mean(luck) == pytest.approx(1 / 6, abs=0.02) and np.mean(np.array(luck) >= 0.5) < 0.02
+    mixed = [draw.normal(0, 1, (5, 1)) + draw.normal(0, 1, (1, 5)) + draw.normal(0, 2, (5, 5)) for _ in range(2000)]
+    pooled = np.mean([[m.mean(1).var(), m.mean(0).var(), m.var()] for m in mixed], axis=0)
+    np.testing.assert_allclose(dealt.components(*pooled[:2] / pooled[2], 5), [1 / 6, 1 / 6, 2 / 3], atol=0.02)
 
 
 def test_a_dealt_task_has_one_training_set_for_all_seeds():
@@ -165,3 +169,36 @@ def test_what_decides_of_waves_is_found_and_noise_decides_nothing():
     luck = [judged(0, 0) for _ in range(200)]
     assert np.mean([part[0] - part[1] >= 0.1 for part, _ in luck]) < 0.02
     assert np.mean([times >= 1.5 for _, times in luck]) < 0.02
+
+
+def test_a_blurred_set_keeps_a_share_of_its_stretches_and_shows_every_sum_as_often():
+    whole = doses.CircledTask(59, "n + m", 0.4, 8).in_train(3).reshape(59, 59)
+    shown = []
+    for kept in (0, 0.5, 0.8, 1):
+        task = doses.BlurredTask(59, "n + m", 0.4, 8, kept)
+        mask = task.in_train(3).reshape(59, 59)
+        np.testing.assert_array_equal(by_sum(mask).sum(1), by_sum(whole).sum(1))
+        assert kept <= (mask & whole).sum() / whole.sum() < kept + 0.45 * (1 - kept) + 0.01
+        assert (mask == task.in_train(3).reshape(59, 59)).all() and mask.sum() == task.train_size
+        power = shown_waves(mask)
+        shown.append(np.sort(power)[-8:].sum() / power.sum())
+    assert (mask == whole).all() and shown == sorted(shown) and shown[0] < 0.36 and shown[-1] > 0.55
+    with pytest.raises(ValueError, match=r"kept must be from 0 to 1, got kept=1\.5"):
+        doses.BlurredTask(59, "n + m", 0.4, 8, 1.5)
+
+
+def test_networks_that_do_not_heed_their_sets_meet_no_claim_on_doses():
+    draw, kept = np.random.default_rng(0), np.repeat([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1], 5)
+    for _ in range(50):
+        waves, shown = (draw.dirichlet(np.full(29, size), 35) for size in (1, 60))
+        shown[:, :8] *= 1 + 2 * kept[:, None] ** 2
+        times = np.exp(draw.normal(7.5, 0.3, 35))
+        seen = np.where(np.arange(0, 8000, 10) >= times[:, None], 1.0, 0.0)
+        columns = {"kept": ("run", kept), "circles": ("run", np.full(35, 8)), "label": ("run", ["a"] * 35)}
+        kept_back = {"waves": waves, "shown": shown / shown.sum(-1, keepdims=True)}
+        data = {name: (("run", "snapshot", "wave"), one[:, None]) for name, one in kept_back.items()}
+        record = xr.Dataset(
+            data | {"test_accuracy": (("run", "step"), seen)} | columns, {"step": np.arange(0, 8000, 10)}
+        )
+        for id in ("doses-taken", "doses-sooner", "doses-half"):
+            assert CHAPTER.claims[id].judge({"doses": record}).outcome == "not reproduced", id
