@@ -187,6 +187,13 @@ def test_a_blurred_set_keeps_a_share_of_its_stretches_and_shows_every_sum_as_oft
         doses.BlurredTask(59, "n + m", 0.4, 8, 1.5)
 
 
+def test_full_circles_show_as_many_waves_as_there_are_circles_and_more_if_sums_differ_by_a_pair():
+    assert doses.on_purpose(59, 0.4069, 1, 0).sum() == 1 and doses.on_purpose(59, 0.4069, 8, 0).sum() == 8  # all 24
+    waves = doses.on_purpose(59, 0.4, 8, 0)  # 23 or 24
+    shown = shown_waves(doses.CircledTask(59, "n + m", 0.4, 8).in_train(0).reshape(59, 59))
+    assert 8 < waves.sum() <= 16 and shown[waves].sum() / shown.sum() > 0.8
+
+
 def test_networks_that_do_not_heed_their_sets_meet_no_claim_on_doses():
     draw, kept = np.random.default_rng(0), np.repeat([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1], 5)
     for _ in range(50):
