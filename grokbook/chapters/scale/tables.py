@@ -55,8 +55,7 @@ def _against(value: float, floor: float, aim: float, form: str) -> str:
 def facts() -> None:
     """Glue what the page's prose says of the machine that was measured, and of what a plan has to reckon with most."""
     found, everything = measured(), planning.experiments()
-    two, blocks = found["processes"], [row["chosen_against_one"] for row in found["blocks"]]
-    apart = [row["by_processor_seconds"] for row in two]
+    blocks = [row["chosen_against_one"] for row in found["blocks"]]
     below = [row for row in found["steps"] if row["ratio"] < row["ratio_floor"]]
     longest = max(everything.values(), key=lambda one: max(run.steps * planning.flops(run) for run in one.runs))
     work = {name: planning.work(one) for name, one in everything.items()}
@@ -67,9 +66,7 @@ def facts() -> None:
         "workloads": len(found["steps"]),
         "below": len(below),
         "out_of_reach": sum(row["bound_ratio"] < row["ratio_floor"] for row in below),
-        "two_low": f"{min(apart):.2f}",
-        "two_high": f"{max(apart):.2f}",
-        "had": f"{np.median([row['cores_had'] for row in two]):.2f}",
+        "had": f"{np.median([row['cores_had'] for row in found["processes"]]):.2f}",
         "blocks": f"{max(blocks):.2f}",
         "total": f"{sum(work.values()) / 1e15:,.0f}",
         "heaviest": max(work, key=work.__getitem__),
