@@ -66,7 +66,7 @@ def facts() -> None:
         "workloads": len(found["steps"]),
         "below": len(below),
         "out_of_reach": sum(row["bound_ratio"] < row["ratio_floor"] for row in below),
-        "had": f"{np.median([row['cores_had'] for row in found["processes"]]):.2f}",
+        "had": f"{np.median([row['cores_had'] for row in found['processes']]):.2f}",
         "blocks": f"{max(blocks):.2f}",
         "total": f"{sum(work.values()) / 1e15:,.0f}",
         "heaviest": max(work, key=work.__getitem__),
