@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Annotated, Any, ClassVar
 
@@ -30,6 +30,7 @@ from grokbook.words import times as as_times
 
 section = Section("dealt")
 
+HOW = WarmAdamW(1e-3, 1.0, (0.9, 0.98))  # Gu's transformer is trained
 NUDGE = 1e-6  # by which share of itself a learning rate differs from the next
 LEVEL, STRICT = 0.9, 0.99  # of claims, and at which a training ends, so that the page's may be another
 SHUFFLES = 2_000  # of the times, for what luck gives
@@ -62,9 +63,9 @@ class Dealt:
 @section.experiment(quick={"steps": 6})
 def transformer_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
     """Gu's transformer on addition: as many first weights as training sets, each with each, on full batches."""
-    task, how = ModularTask(s.small_p, "n + m", share), WarmAdamW(1e-3, 1.0, (0.9, 0.98))
+    task = ModularTask(s.small_p, "n + m", share)
     runs = tuple(
-        Run(Dealt(task, deal), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"deal {deal}")
+        Run(Dealt(task, deal), PairTransformer(s.small_p), HOW, steps, seed, "cross_entropy", label=f"deal {deal}")
         for deal, seed in product(range(s.seeds), repeat=2)
     )
     return Experiment("waits/transformer_dealt", runs, Schedule(log=60, every=10), stop=Stop(threshold=STRICT), **KEPT)
@@ -86,7 +87,7 @@ def decoder_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> 
 def nudged(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
     """Some of the transformers of ``transformer_dealt`` with learning rates that differ in the seventh digit."""
     task = ModularTask(s.small_p, "n + m", share)
-    rates = [WarmAdamW(1e-3 * (1 + NUDGE * nudge), 1.0, (0.9, 0.98)) for nudge in range(s.seeds)]
+    rates = [replace(HOW, lr=HOW.lr * (1 + NUDGE * nudge)) for nudge in range(s.seeds)]
     runs = tuple(
         Run(Dealt(task, seed), PairTransformer(s.small_p), how, steps, seed, "cross_entropy", label=f"nudge {nudge}")
         for nudge, how in enumerate(rates) for seed in range(s.seeds)

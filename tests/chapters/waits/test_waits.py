@@ -202,10 +202,14 @@ def test_networks_that_do_not_heed_their_sets_meet_no_claim_on_doses():
         times = np.exp(draw.normal(7.5, 0.3, 35))
         seen = np.where(np.arange(0, 8000, 10) >= times[:, None], 1.0, 0.0)
         columns = {"kept": ("run", kept), "circles": ("run", np.full(35, 8)), "label": ("run", ["a"] * 35)}
+        columns |= {"p": ("run", np.full(35, 59)), "train_fraction": ("run", np.full(35, 0.4))}
+        columns["seed"] = "run", np.tile(range(5), 7)
         kept_back = {"waves": waves, "shown": shown / shown.sum(-1, keepdims=True)}
         data = {name: (("run", "snapshot", "wave"), one[:, None]) for name, one in kept_back.items()}
         record = xr.Dataset(
             data | {"test_accuracy": (("run", "step"), seen)} | columns, {"step": np.arange(0, 8000, 10)}
         )
         for id in ("doses-taken", "doses-sooner", "doses-half"):
-            assert CHAPTER.claims[id].judge({"doses": record}).outcome == "not reproduced", id
+            assert (
+                CHAPTER.claims[id].judge({"doses": record, "transformer_dealt": record}).outcome == "not reproduced"
+            ), id
