@@ -52,8 +52,8 @@ def _against(value: float, floor: float, aim: float, form: str) -> str:
     return f"{form.format(value)}<br><small>{place} ({form.format(floor)}, {form.format(aim)})</small>"
 
 
-def facts() -> None:
-    """Glue what the page's prose says of the machine that was measured, and of what a plan has to reckon with most."""
+def facts(gpu_tflops: float, launch_ms: float) -> None:
+    """Glue what the page's prose says of the machine that was measured, of what a plan assumes, and of its largest parts."""
     found, everything = measured(), planning.experiments()
     blocks = [row["chosen_against_one"] for row in found["blocks"]]
     below = [row for row in found["steps"] if row["ratio"] < row["ratio_floor"]]
@@ -72,6 +72,8 @@ def facts() -> None:
         "heaviest": max(work, key=work.__getitem__),
         "heavy_share": f"{max(work.values()) / sum(work.values()):.0%}",
         "longest": longest.name,
+        "gpu_tflops": f"{gpu_tflops:g}",
+        "launch_ms": f"{launch_ms:g}",
     }
     for name, value in told.items():
         glue(name, str(value))

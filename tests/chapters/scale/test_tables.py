@@ -48,7 +48,7 @@ def test_a_ratio_below_its_floor_is_called_that():
 def test_every_fact_of_the_prose_is_glued(monkeypatch, root):
     glued = {}
     monkeypatch.setattr(tables, "glue", glued.__setitem__)
-    tables.facts()
+    tables.facts(25.0, 0.1)
     told = (root / "book" / "scale.ipynb").read_text(encoding="utf-8")
     assert set(re.findall(r"\{glue:text\}`(\w+)`", told)) == glued.keys()
 
