@@ -37,7 +37,7 @@ def flat_evenly(s: Settings, *, seeds: Seeds = 20, at: Times = EVEN_TIMES) -> Ex
 
 
 def by_accuracy(record: xr.Dataset, snapshot: int | None = None) -> xr.Dataset:
-    """Sharpness in four forms and accuracies (run,) at the time at which most nearly half of the networks generalise.
+    """Loss, sharpness in three forms, accuracies (run,) when most nearly half of the networks generalise (``step``).
 
     That is chosen by accuracies alone, before any sharpness is looked at; or at the snapshot that is given.
     """
@@ -46,14 +46,8 @@ def by_accuracy(record: xr.Dataset, snapshot: int | None = None) -> xr.Dataset:
     if snapshot is None:
         snapshot = int(np.abs((accuracy >= HIGH).mean(0) - 0.5).argmin())
     found = split_sharpness(record.sharpness.values[:, snapshot].astype(float))
-    return xr.Dataset(
-        {
-            **{name: ("run", values) for name, values in found.items()},
-            "accuracy": ("run", accuracy[:, snapshot]),
-            "train_accuracy": ("run", at(record, "train_accuracy", times[snapshot])),
-            "step": float(times[snapshot]),
-        }
-    )
+    found |= {"accuracy": accuracy[:, snapshot], "train_accuracy": at(record, "train_accuracy", times[snapshot])}
+    return xr.Dataset({name: ("run", values) for name, values in found.items()} | {"step": float(times[snapshot])})
 
 
 @section.study

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapters.power.theory.sharpness import random_basis, released_sharpness, sharpness
 from grokbook.lazy import torch
+from grokbook.measures.common import ratio
 from grokbook.train.monitor import Measured, Numbers, register
 
 EPSILON, DIMENSIONS, SUBSPACES, ITERATIONS = 1e-3, 10, 5, 10  # as released; the subspaces are ours
@@ -17,14 +18,10 @@ EPSILON, DIMENSIONS, SUBSPACES, ITERATIONS = 1e-3, 10, 5, 10  # as released; the
 def _accuracy_alone(now: Measured) -> Numbers:
     """Accuracy (M,) on held-out rows without a trained mirror, and without any trained partner; nan over no row."""
     right, trained = now.correct(), now.in_train
-    padded = np.concatenate([trained, np.zeros((len(trained), 1), bool)], 1)  # a partner -1 is not trained
     found = {}
-    for name, group in (("accuracy_unmirrored", "mirror"), ("accuracy_unpartnered", "all")):
-        near = [row[task.partners(group)].any(-1) for row, task in zip(padded, now.tasks, strict=True)]
-        alone = ~trained & ~np.array(near)
-        count = alone.sum(1)
-        sums = (right & alone).sum(1)
-        found[name] = np.divide(sums, count, out=np.full(len(right), np.nan), where=count > 0)
+    for name, which in (("accuracy_unmirrored", "mirror"), ("accuracy_unpartnered", "all")):
+        alone = np.array([task.alone(own, which) for task, own in zip(now.tasks, trained, strict=True)])
+        found[name] = ratio((right & alone).sum(1), alone.sum(1))
     return found
 
 
@@ -68,5 +65,5 @@ def split_sharpness(kept: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {"loss": kept[..., 0], "whole": kept[..., 1], **medians}
 
 
-register(accuracy_alone=_accuracy_alone, true_train_accuracy=_true_accuracy)
-register(sharpness=_sharpness)  # (M, 2 + 2 * SUBSPACES): for ``Experiment.keep`` only
+# The last for ``Experiment.keep`` only.
+register(accuracy_alone=_accuracy_alone, true_train_accuracy=_true_accuracy, sharpness=_sharpness)

@@ -101,13 +101,11 @@ def alone(record: xr.Dataset, which: Literal["mirror", "all"] = "all") -> NDArra
     names = (record[name].values for name in ("operation", "p", "train_fraction", "seed"))
     for name, p, share, seed, group in zip(*names, groups, strict=True):
         task = tasks.of(str(name), int(p), str(group), float(share))
-        trained = task.in_train(int(seed))
-        near = np.append(trained, False)[task.partners(which)].any(-1)  # a partner -1 is not trained
-        counts.append((~trained & ~near).sum())
+        counts.append(task.alone(task.in_train(int(seed)), which).sum())
     return np.array(counts, float)
 
 
-def table(record: xr.Dataset, names: Sequence[str], curve: str = "test_accuracy") -> tuple[NDArray, NDArray]:
+def table(record: xr.Dataset, names: Sequence[str], curve: str) -> tuple[NDArray, NDArray]:
     """Shares (n,) and median best accuracies (operation, n); nan where few rows have no partner, and it is of those."""
     shares, rows = np.array([]), []
     for name in names:
@@ -123,8 +121,8 @@ def waits(record: xr.Dataset, name: str) -> tuple[NDArray, NDArray]:
     """Shares (n,) and the median t_test / t_train of an operation there, (n,), at least 1; infinity for never."""
 
     def lag(one: xr.Dataset) -> NDArray[np.float64]:
-        late, known = t_test(one), np.isfinite(t_train(one))  # a run may end before its last training rows are learnt
-        return np.where(np.isfinite(late) & ~known, 1.0, np.maximum(late / np.where(known, t_train(one), 1.0), 1.0))
+        late = t_test(one)  # a run may end before its last training rows are learnt
+        return np.where(np.isfinite(late), late / np.minimum(t_train(one), late), np.inf)
 
     shares, values = sweep(select(record, label=name), "train_fraction", lag)
     return shares, median(values, axis=0)
@@ -153,9 +151,9 @@ def written(name: str) -> str:
     return name
 
 
-def plateau(record: xr.Dataset, curve: str, share: float = 0.5) -> NDArray[np.float64]:
-    """(commutative operation,) median accuracy when the training set is learnt, at a share."""
-    each = (at_share(record, name, share) for name in COMMUTATIVE)
+def plateau(record: xr.Dataset, curve: str) -> NDArray[np.float64]:
+    """(commutative operation,) median accuracy when the training set is learnt, at half of the table."""
+    each = (at_share(record, name, 0.5) for name in COMMUTATIVE)
     return np.array([float(median(at(own, curve, t_train(own)))) for own in each])
 
 

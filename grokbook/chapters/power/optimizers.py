@@ -125,10 +125,7 @@ _claim(
     *START, ahead("best accuracy in all updates less that of Adam, mean over shares", 6, 2, "whole"),
     earlier=(*START, ahead("best accuracy less that of Adam, mean over shares", 6, 2)),
 )  # fmt: skip
-NOISE = (
-    ahead("best accuracy, minibatches less full batch", 2, 1),
-    ahead("noisy updates less full batch", 3, 1),
-)
+NOISE = (ahead("best accuracy, minibatches less full batch", 2, 1), ahead("noisy updates less full batch", 3, 1))
 _claim(
     "fig2l-noise", "Fig. 2, left", "Noise helps: minibatches, noisy updates and noisy weights.",
     *NOISE, ahead("noisy weights less Adam, in all updates", 9, 2, "whole"),
@@ -138,10 +135,7 @@ _claim(
     "fig2l-rate", "Fig. 2, left", "The learning rate has to be right within an order of magnitude.",
     ahead("best accuracy in all updates, rate .001 less .0003", 2, 7, "whole"),
     ahead("rate .001 less .003, in all updates", 2, 8, "whole"),
-    earlier=(
-        ahead("best accuracy, rate .001 less .0003", 2, 7),
-        ahead("rate .001 less .003", 2, 8),
-    ),
+    earlier=(ahead("best accuracy, rate .001 less .0003", 2, 7), ahead("rate .001 less .003", 2, 8)),
 )  # fmt: skip
 _claim(
     "fig2l-full", "Fig. 2, left",

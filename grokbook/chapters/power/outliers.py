@@ -32,11 +32,7 @@ COUNTS = (0, 10, 100, 1000, 2000, 3000)
     quick={"correct": (0.7,), "counts": (0, 3), "steps": 100},
 )
 def outliers(
-    s: Settings,
-    *,
-    correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79),
-    counts: Counts = COUNTS,
-    long: Counts = (),
+    s: Settings, *, correct: Shares = (0.3, 0.4, 0.5, 0.6, 0.7, 0.79), counts: Counts = COUNTS, long: Counts = ()
 ) -> Experiment:
     """Fig. 6: products of S5 from a share of correct answers and so many wrong ones, where the table holds both.
 
@@ -56,8 +52,6 @@ def outliers(
 
 def wrong(record: xr.Dataset) -> NDArray[np.float64]:
     """(run,) how many training answers are wrong."""
-    if "outliers" not in record.coords:
-        return np.zeros(record.sizes["run"])
     return np.nan_to_num(record.outliers.values.astype(float))
 
 

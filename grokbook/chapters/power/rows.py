@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.power import Settings
-from grokbook.chapters.power.theory.cosets import SUBGROUPS, coset_contrast
+from grokbook.chapters.power.theory.cosets import coset_contrast
 from grokbook.chapters.power.training import ADAM, ADAMW, GRID, run
 from grokbook.claims import Part, above, at_least, at_most
 from grokbook.curves import best, last
-from grokbook.measures import circular_sd, representation_shares
+from grokbook.measures import circular_sd, representation_shares, wave_power
 from grokbook.settings import Steps
 from grokbook.train.experiment import Experiment, Run
 from grokbook.words import percent, times
@@ -74,9 +74,8 @@ def settled_products(s: Settings, *, updates: Steps = 40_000) -> Experiment:
 
 def wave_powers(W_U: NDArray[np.float64]) -> NDArray[np.float64]:
     """The share of each frequency 1 .. (p - 1) / 2 in the rows of an output matrix (..., d, p), without the mean."""
-    power = np.square(np.abs(np.fft.fft(W_U, axis=-1))).sum(-2)
-    half = power[..., 1 : (power.shape[-1] + 1) // 2]
-    return half / half.sum(-1, keepdims=True)
+    power = wave_power(W_U.swapaxes(-1, -2))
+    return power / power.sum(-1, keepdims=True)
 
 
 def wave_plane(W_U: NDArray[np.float64], frequency: int) -> NDArray[np.float64]:
@@ -135,16 +134,15 @@ def circles(circle_rows: xr.Dataset) -> xr.Dataset:
 
 @section.study
 def cosets(coset_rows: xr.Dataset) -> xr.Dataset:
-    """``coset_contrast`` of the output rows, (run, snapshot), at start and end, and as ``point_...`` for "point"."""
+    """``coset_contrast`` of the output rows at the end, (run,), and as ``point_...`` for "point"."""
     if coset_rows.sizes["output"] != 120:
         raise ValueError("cosets are looked for in S5")
-    variables, rows = {}, coset_rows.W_U.values.astype(float).swapaxes(-1, -2)
-    for subgroup in SUBGROUPS:
-        found = [[coset_contrast(one, subgroup) for one in run] for run in rows]
+    variables = {"best": ("run", best(coset_rows))}
+    for subgroup, prefix in (("paper", ""), ("point", "point_")):
+        found = [coset_contrast(W_U.T.astype(float), subgroup) for W_U in coset_rows.W_U.values[:, -1]]
         for name in ("ratio", "expected", "deviations", "p_value"):
-            values = [[getattr(one, name) for one in run] for run in found]
-            variables["point_" * (subgroup == "point") + name] = ("run", "snapshot"), values
-    return xr.Dataset({**variables, "best": ("run", best(coset_rows))}, {"label": ("run", coset_rows.label.values)})
+            variables[prefix + name] = "run", np.array([getattr(one, name) for one in found])
+    return xr.Dataset(variables, {"label": ("run", coset_rows.label.values)})
 
 
 @section.study
@@ -180,9 +178,8 @@ def representations(record: xr.Dataset) -> NDArray[np.float64]:
 
 
 def with_decay(study: xr.Dataset, values: str, label: str = "decay 1") -> NDArray[np.float64]:
-    """(seed,) a quantity of the runs of one decay, at the end."""
-    own = study[values].values[study.label.values == label]
-    return own if own.ndim == 1 else own[:, -1]
+    """(seed,) a quantity of the runs of one decay."""
+    return study[values].values[study.label.values == label]
 
 
 def clearer(study: xr.Dataset, subgroup: str) -> float:

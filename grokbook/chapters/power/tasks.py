@@ -78,8 +78,12 @@ class OperationTask:
         return given
 
     def partners(self, group: Literal["mirror", "all"]) -> NDArray[np.int64]:
-        """For every row those that a symmetry gives the same answer, (rows, k), -1 for none: ``theory.partners``."""
+        """For every row those that a symmetry gives the same answer, (rows, k), -1 where none: ``theory``."""
         return _partners(self.operation, self.p, self.group, group)
+
+    def alone(self, trained: NDArray[np.bool_], group: Literal["mirror", "all"]) -> NDArray[np.bool_]:
+        """The held-out rows, (rows,), none of whose partners is trained on."""
+        return ~trained & ~np.append(trained, False)[self.partners(group)].any(-1)  # a partner -1 is not trained
 
     def _order(self, seed: int) -> NDArray[np.int64]:
         return np.random.default_rng([seed, 0]).permutation(len(self.table()[1]))

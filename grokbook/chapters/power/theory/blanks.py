@@ -34,10 +34,10 @@ def tables() -> NDArray[np.int8]:
     return np.concatenate([np.unique(one, axis=0) for one in renamed]).reshape(-1, 8, 8)
 
 
-def puzzle(share: float = 0.3, seed: int = 0) -> tuple[Integers, NDArray[np.bool_]]:
+def puzzle(seed: int) -> tuple[Integers, NDArray[np.bool_]]:
     """The symmetries of a square, renamed at random, and which cells to show, both (8, 8).
 
-    Cells are blanked in a random order, each only if no other group table agrees with what is left, until ``share`` is
+    Cells are blanked in a random order, each only if no other group table agrees with what is left, until 30 % are
     blank.
     """
     generator = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ def puzzle(share: float = 0.3, seed: int = 0) -> tuple[Integers, NDArray[np.bool
     differs = differs[differs.any(1)]  # (other table, cell)
     shown = np.ones(64, bool)
     for cell in generator.permutation(64):
-        if (~shown).sum() < round(share * 64):
+        if (~shown).sum() < round(0.3 * 64):
             shown[cell] = False
             shown[cell] = not differs[:, shown].any(1).all()
     return table, shown.reshape(8, 8)

@@ -60,12 +60,11 @@ def coset_contrast(rows: ArrayLike, subgroup: str = "paper", *, draws: int = 100
         for members in halves:
             name[members] = generator.permutation(members)
         null[draw] = _ratios(distance, name[cosets]).min()
-    best, spread = float(ratios.min()), float(null.std())
-    gap = float(null.mean()) - best
+    best, expected, spread = float(ratios.min()), float(null.mean()), float(null.std())
     # where all partitions do the same, as under parity alone, differences are rounding
-    deviations = gap / spread if spread > 1e-9 * abs(float(null.mean())) else 0.0
+    deviations = (expected - best) / spread if spread > 1e-9 * abs(expected) else 0.0
     as_small = float((1 + (null <= best + 1e-12).sum()) / (1 + draws))
-    return CosetContrast(best, int(ratios.argmin()), float(null.mean()), deviations, as_small)
+    return CosetContrast(best, int(ratios.argmin()), expected, deviations, as_small)
 
 
 def _ratios(distance: Array, partitions: NDArray[np.int64]) -> Array:

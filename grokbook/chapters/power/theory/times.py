@@ -49,8 +49,8 @@ def fit_times(fractions: ArrayLike, times: ArrayLike) -> dict[str, Fit]:
     if len(f) < 5 or len(np.unique(f)) < 4:
         raise ValueError(f"at least five times at four different fractions are needed, got {len(f)} finite ones")
     return {
-        "power law": _straight(np.log(f), y, lambda at: np.log(np.asarray(at, float))),
-        "exponential": _straight(f, y, lambda at: np.asarray(at, float)),
+        "power law": _straight(f, y, np.log),
+        "exponential": _straight(f, y, np.asarray),
         "divergence": _divergence(f, y),
     }
 
@@ -64,8 +64,9 @@ def _line(x: Array, y: Array) -> Array:
     return np.stack([height, slope, squares], -1)
 
 
-def _straight(x: Array, y: Array, scale: Callable[[ArrayLike], Array]) -> Fit:
-    """ln t = ln a - b x."""
+def _straight(f: Array, y: Array, scale: Callable[[ArrayLike], Array]) -> Fit:
+    """ln t = ln a - b scale(f)."""
+    x = scale(f)
     height, slope, squares = _line(x, y).tolist()
     free = len(x) - 2
     error = np.sqrt(squares / free)
@@ -86,7 +87,7 @@ def _divergence(f: Array, y: Array) -> Fit:
     lines = _line(np.log(f - lowest + gaps[:, None]), y)  # (c, 3)
     best = int(lines[:, 2].argmin())
     height, slope, squares = lines[best].tolist()
-    free = max(len(f) - 3, 1)
+    free = len(f) - 3
     error = float(np.sqrt(squares / free))
     near = lines[:, 2] <= squares * (1 + student(free) ** 2 / free) + 1e-12
     c = lowest - gaps
