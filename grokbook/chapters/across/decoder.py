@@ -12,7 +12,7 @@ from grokbook.chapters.across import Settings
 from grokbook.chapters.across.zoo import Family, Shuffled, enter, experiment
 from grokbook.chapters.gromov.theory import discrete_logarithms
 from grokbook.chapters.power.tasks import OperationTask
-from grokbook.chapters.power.training import ADAM, ADAMW, BATCH
+from grokbook.chapters.power.training import ADAM, ADAMW, batch
 from grokbook.models.decoder import Decoder
 from grokbook.settings import Steps
 from grokbook.train.experiment import Experiment
@@ -45,4 +45,4 @@ def decoder(s: Settings, *, steps: Steps = 8_000) -> Experiment:
         ("random table", Shuffled(addition), ADAMW),
     )
     complete = ((label, task, Decoder(s.p), how) for label, task, how in conditions)
-    return experiment(FAMILY, complete, s.seeds, steps, batch=lambda size: min(BATCH, -(-size // 2)))
+    return experiment(FAMILY, complete, s.seeds, steps, batch=batch)

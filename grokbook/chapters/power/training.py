@@ -14,7 +14,10 @@ from grokbook.models.decoder import Decoder
 from grokbook.optim import WarmAdamW
 from grokbook.train.experiment import Experiment, Run, Schedule, Stop
 
-BATCH = 512
+
+def batch(rows: int) -> int:
+    """The smaller of 512 and half of a training set."""
+    return min(512, -(-rows // 2))
 
 
 def adamw(lr: float = 1e-3, decay: float = 1.0, **variant: float | bool) -> WarmAdamW:
@@ -38,12 +41,11 @@ def run(
     full_batch: bool = False,
     **model: Any,
 ) -> Run:
-    """One network; batches are the smaller of 512 and half of the training set, with the rest as a short one."""
+    """One network, on the batches of ``batch``, with the rest of an epoch as a short one, or on its whole set."""
     task = of(operation, s.p, s.group, fraction, outliers)
     net = Decoder(task.p, s.d_model, s.layers, s.heads, **model)
-    batch = None if full_batch else min(BATCH, -(-task.train_size // 2))
-    short = None if full_batch else "short"
-    return Run(task, net, optimizer, steps, seed, "cross_entropy", batch, label=label, last_batch=short)
+    size, last = (None, None) if full_batch else (batch(task.train_size), "short")
+    return Run(task, net, optimizer, steps, seed, "cross_entropy", size, label, last)
 
 
 def even(whole: Experiment, name: str, **fields: Any) -> Experiment:

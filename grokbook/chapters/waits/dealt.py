@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Annotated, Any, ClassVar
@@ -14,7 +15,7 @@ from grokbook.chapter import Section
 from grokbook.chapters.gu.tasks import CircledTask, HoledTask
 from grokbook.chapters.gu.theory import units
 from grokbook.chapters.power.tasks import OperationTask
-from grokbook.chapters.power.training import ADAMW, BATCH, GRID
+from grokbook.chapters.power.training import ADAMW, GRID, batch
 from grokbook.chapters.waits import Settings
 from grokbook.claims import Part, at_least
 from grokbook.curves import least_t_test
@@ -33,6 +34,7 @@ section = Section("dealt")
 HOW = WarmAdamW(1e-3, 1.0, (0.9, 0.98))  # Gu's transformer is trained
 NUDGE = 1e-6  # by which share of itself a learning rate differs from the next
 LEVEL, STRICT = 0.9, 0.99  # of claims, and at which a training ends, so that the page's may be another
+FAMILIES = ("Gu's transformer", "Power's decoder")
 SHUFFLES = 2_000  # of the times, for what luck gives
 # Of which waves embeddings are made: at first, when the training set is being learnt, when it is, and in the end.
 KEPT: dict[str, Any] = {"snapshots": (0, 100, 300, 1_000, -1), "keep": ("waves", "shown")}
@@ -75,12 +77,7 @@ def transformer_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000)
 def decoder_dealt(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
     """Power's decoder on addition: as many first weights, and orders of batches, as training sets, each with each."""
     task = OperationTask("x+y", s.p, share)
-    batch = min(BATCH, -(-task.train_size // 2))
-    runs = tuple(
-        Run(Dealt(task, deal), Decoder(s.p), ADAMW, steps, seed, "cross_entropy", batch, f"deal {deal}", "short")
-        for deal, seed in product(range(s.seeds), repeat=2)
-    )
-    return Experiment("waits/decoder_dealt", runs, GRID, stop=Stop(threshold=STRICT), **KEPT)
+    return _decoders(s, "dealt", {f"deal {deal}": Dealt(task, deal) for deal in range(s.seeds)}, steps)
 
 
 @section.experiment(quick={"steps": 6})
@@ -100,18 +97,22 @@ def decoder_circled(
     s: Settings, *, share: Share = 0.4, circles: Annotated[int, whole(1)] = 8, steps: Steps = 15_000
 ) -> Experiment:
     """Power's decoder on addition, as in ``decoder_dealt``, from sets that show some waves on purpose."""
-    return _decoders(s, "circled", CircledTask(s.p, "n + m", share, min(circles, len(units(s.p)) // 2)), steps)
+    task = CircledTask(s.p, "n + m", share, min(circles, len(units(s.p)) // 2))
+    return _decoders(s, "circled", {"": task}, steps)
 
 
 @section.experiment(quick={"steps": 6})
 def decoder_stratified(s: Settings, *, share: Share = 0.4, steps: Steps = 15_000) -> Experiment:
     """Beside ``decoder_circled``: sets of which each sum is spread out as evenly, and that show no wave on purpose."""
-    return _decoders(s, "stratified", HoledTask(s.p, "n + m", share, split="stratified"), steps)
+    return _decoders(s, "stratified", {"": HoledTask(s.p, "n + m", share, split="stratified")}, steps)
 
 
-def _decoders(s: Settings, how: str, task: CircledTask | HoledTask, steps: int) -> Experiment:
-    batch, of = min(BATCH, -(-task.train_size // 2)), Decoder(s.p)
-    runs = (Run(task, of, ADAMW, steps, seed, "cross_entropy", batch, last_batch="short") for seed in range(s.seeds))
+def _decoders(s: Settings, how: str, tasks: Mapping[str, Any], steps: int) -> Experiment:
+    """Power's decoder on tasks by label, each with all seeds."""
+    runs = (
+        Run(task, Decoder(s.p), ADAMW, steps, seed, "cross_entropy", batch(task.train_size), label, "short")
+        for label, task in tasks.items() for seed in range(s.seeds)
+    )  # fmt: skip
     return Experiment(f"waits/decoder_{how}", tuple(runs), GRID, stop=Stop(threshold=STRICT), **KEPT)
 
 
@@ -146,10 +147,9 @@ def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings)
         values = np.log(times(record, s.level))
         luck = [shares(draw.permuted(values.ravel()).reshape(values.shape))[0] for _ in range(SHUFFLES)]
         found.append([*shares(values), np.percentile(luck, 95)])
-    families = {"family": ["Gu's transformer", "Power's decoder"]}
     table = np.array(found)
     data = {"share": (("family", "of"), table[:, :2]), "luck": ("family", table[:, 2])}
-    return xr.Dataset(data, families | {"of": ["deal", "weights"]})
+    return xr.Dataset(data, {"family": list(FAMILIES), "of": ["deal", "weights"]})
 
 
 @section.study
@@ -162,10 +162,9 @@ def choice(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset) -> xr.Datas
     looks, records = KEPT["snapshots"], (transformer_dealt, decoder_dealt)
     part = [[shares(np.log(by_deal(record, "waves", i))) for i in range(len(looks))] for record in records]
     own, others = np.moveaxis(np.array([[favoured(one, i) for i in range(len(looks))] for one in records]), -1, 0)
-    along = {"family": ["Gu's transformer", "Power's decoder"], "look": list(looks)}
-    along |= {"of": ["deal", "weights"], "by": ["deal", "weights", "both"]}
-    power = {name: (("family", "look", "by"), one) for name, one in (("own", own), ("others", others))}
-    return xr.Dataset({"share": (("family", "look", "of"), part)} | power, along)
+    of, axes = ["deal", "weights"], ("family", "look", "by")
+    data = {"share": (("family", "look", "of"), part), "own": (axes, own), "others": (axes, others)}
+    return xr.Dataset(data, {"family": list(FAMILIES), "look": list(looks), "of": of, "by": [*of, "both"]})
 
 
 def by_deal(record: xr.Dataset, name: str, snapshot: int) -> Array:
@@ -219,21 +218,28 @@ def chaos(nudged: xr.Dataset, transformer_dealt: xr.Dataset) -> float:
     return float(np.sqrt(among.var(axis=0, ddof=1).mean()) / pairs.std(ddof=1))
 
 
+def sooner(slow: xr.Dataset, fast: xr.Dataset) -> float:
+    """How many times as long one record's networks take to learn the rest as another's, in the median."""
+    return float(np.median(least_t_test(slow, LEVEL)) / np.median(least_t_test(fast, LEVEL)))
+
+
+def _each(quantity: str, measure: Callable[[xr.Dataset], Any], *how: Any) -> list[Part]:
+    """A part for each family, which measures what a study has of it."""
+    return [
+        Part(f"{quantity}, {family}", lambda study, family=family: measure(study.sel(family=family)), *how)
+        for family in FAMILIES
+    ]
+
+
 section.claim(
     "dealt",
     "all papers",
     "What makes the lottery is the training set that was dealt, not the first weights.",
-    *(
-        Part(
-            f"of the variance of ln t_test, five training sets by five first weights, what the set explains, {family}",
-            lambda deals, family=family: deals.share.sel(family=family, of="deal").item(),
-            at_least(0.5),
-            percent,
-        )
-        for family in ("Gu's transformer", "Power's decoder")
-    ),
+    *_each("of the variance of ln t_test, five training sets by five first weights, what the set explains",
+           lambda deals: deals.share.sel(of="deal"), at_least(0.5), percent),
+    on="deals",
     whose="ours",
-)
+)  # fmt: skip
 section.claim(
     "chaos",
     "beside Gu et al. (2025)",
@@ -245,18 +251,13 @@ section.claim(
     "waves-shown",
     "all papers",
     "A network uses the waves that its random training set happens to show most.",
-    *(
-        Part(
-            f"power of the embeddings in the quarter of waves that their training set shows most / in other sets' "
-            f"quarters, {family}",
-            lambda choice, family=family: np.divide(
-                *(choice[of].sel(family=family, look=-1, by="deal") for of in ("own", "others"))
-            ),
-            at_least(1.5),
-            as_times,
-        )
-        for family in ("Gu's transformer", "Power's decoder")
+    *_each(
+        "power of the embeddings in the quarter of waves that their training set shows most / in other sets' quarters",
+        lambda choice: (choice.own / choice.others).sel(look=-1, by="deal"),
+        at_least(1.5),
+        as_times,
     ),
+    on="choice",
     forecast="2, as of the three trainings of Gu's baseline",
     whose="ours",
 )
@@ -264,30 +265,22 @@ section.claim(
     "waves-dealt",
     "all papers",
     "What decides of which waves a network's embeddings are made is the training set, more than the first weights.",
-    *(
-        Part(
-            f"of the variance of the logarithm of a wave's power, what the set explains beyond the weights, {family}",
-            lambda choice, family=family: float(
-                choice.share.sel(family=family, look=-1) @ xr.DataArray([1, -1], dims="of")
-            ),
-            at_least(0.1),
-            percent,
-        )
-        for family in ("Gu's transformer", "Power's decoder")
-    ),
+    *_each("of the variance of the logarithm of a wave's power, what the set explains beyond the weights",
+           lambda choice: choice.share.sel(look=-1, of="deal") - choice.share.sel(look=-1, of="weights"),
+           at_least(0.1), percent),
+    on="choice",
     whose="ours",
-)
+)  # fmt: skip
 section.claim(
     "circled-decoder",
     "beside Power et al. (2022)",
     "Power's decoder, too, understands sooner if its training set shows eight waves on purpose.",
     Part(
         "median t_0.9, 25 random trainings / on eight circles",
-        lambda decoder_dealt, decoder_circled: float(
-            np.median(least_t_test(decoder_dealt, LEVEL)) / np.median(least_t_test(decoder_circled, LEVEL))
-        ),
+        sooner,
         at_least(2),
         as_times,
+        on=("decoder_dealt", "decoder_circled"),
     ),
     Part(
         "median power of the embeddings at the eight waves shown, of 48, at the end",
@@ -302,14 +295,8 @@ section.claim(
     "control-decoder",
     "beside Power et al. (2022)",
     "It is the eight waves that teach Power's decoder sooner, not that each sum is spread out.",
-    Part(
-        "median t_0.9, each sum spread out irregularly / on eight circles",
-        lambda decoder_stratified, decoder_circled: float(
-            np.median(least_t_test(decoder_stratified, LEVEL)) / np.median(least_t_test(decoder_circled, LEVEL))
-        ),
-        at_least(1.5),
-        as_times,
-    ),
+    Part("median t_0.9, each sum spread out irregularly / on eight circles", sooner, at_least(1.5), as_times),
+    on=("decoder_stratified", "decoder_circled"),
     forecast="holds: 2; of Gu's transformer it was 3",
     whose="ours",
 )

@@ -111,10 +111,10 @@ def more(doses: xr.Dataset, kept: float) -> float:
     return float(median(has - shown))
 
 
-def beyond(doses: xr.Dataset, random: xr.Dataset) -> float:
-    """What embeddings end with at the waves meant, less what networks of ``random`` sets have there: of 60 to 90 %
-    kept, the least median of seeds."""
-    _, has, luck = at_purpose(doses, random)
+def beyond(doses: xr.Dataset, transformer_dealt: xr.Dataset) -> float:
+    """What embeddings end with at the waves meant, less what networks of random sets have there: of 60 to 90 % kept,
+    the least median of seeds."""
+    _, has, luck = at_purpose(doses, transformer_dealt)
     return float(min(median(has[doses.kept.values == one]) for one in _softly(doses)) - median(luck.ravel()))
 
 
@@ -132,7 +132,6 @@ _MORE = Part(
     lambda doses: min(more(doses, kept) for kept in _softly(doses)),
     at_least(0.1),
     percent,
-    on=("doses",),
 )
 section.claim(
     "doses-taken",
@@ -141,7 +140,7 @@ section.claim(
     dataclasses.replace(_MORE, premise=True),
     Part(
         "power at the waves meant less that in networks of random sets, 60 to 90 % kept, least",
-        lambda doses, transformer_dealt: beyond(doses, transformer_dealt),
+        beyond,
         at_least(0.1),
         percent,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import Any
 
 import numpy as np
@@ -166,7 +166,7 @@ def seeds(networks: xr.Dataset) -> xr.Dataset:
     the median delay; ``agree`` of ``pairs``: those that learn both sets in one order, of those that differ in both by a
     look; ``times``: (setting, member) their t_test over the median, in the order of their ``seeds``.
     """
-    rows = defaultdict(list)
+    rows = []
     for own in (one.sortby("seed") for one in by_setting(networks)):
         fit, done = own.t_train.values, own.t_test.values
         look, fit_look = own.grid.values, own.fit_grid.values
@@ -188,18 +188,14 @@ def seeds(networks: xr.Dataset) -> xr.Dataset:
             "wait": np.log(np.median(done) / np.median(fit)),
             "agree": (alike & apart[0] & apart[1]).sum(),
             "pairs": (apart[0] & apart[1]).sum(),
+            "times": done / np.median(done),
         }
-        for key, value in row.items():
-            rows[key].append(value)
-        rows["times"].append(done / np.median(done))
+        rows.append(row)
     if not rows:
         raise ValueError("no setting has three seeds that all generalise")
-    relative = rows.pop("times")
-    padded = np.full((len(relative), max(map(len, relative))), np.nan)
-    for place, some in zip(padded, relative, strict=True):
-        place[: len(some)] = some
-    times = ("setting", "member"), padded
-    return xr.Dataset({key: ("setting", np.array(one)) for key, one in rows.items()} | {"times": times})
+    times = np.array([*zip_longest(*(row.pop("times") for row in rows), fillvalue=np.nan)]).T
+    columns = {key: ("setting", np.array([row[key] for row in rows])) for key in rows[0]}
+    return xr.Dataset(columns | {"times": (("setting", "member"), times)})
 
 
 def by_family(seeds: xr.Dataset, of: Callable[[xr.Dataset], float], *, few: int = FEW) -> dict[str, float]:
@@ -234,9 +230,9 @@ def factor(sigma: float, count: int, errors: float = TOLD) -> float:
     return float(np.exp(errors * sigma * np.sqrt(2 / count)))
 
 
-def again(seeds: xr.Dataset, draws: int = 999) -> Array:
-    """(draws,) the scatter of settings that are drawn anew from these."""
-    places = np.random.default_rng(0).integers(0, seeds.sizes["setting"], (draws, seeds.sizes["setting"]))
+def again(seeds: xr.Dataset) -> Array:
+    """(999,) the scatter of settings that are drawn anew from these."""
+    places = np.random.default_rng(0).integers(0, seeds.sizes["setting"], (999, seeds.sizes["setting"]))
     return np.sqrt((seeds.scatter.values[places] ** 2).mean(1))
 
 
