@@ -204,16 +204,16 @@ def answers(record: xr.Dataset) -> xr.Dataset:
     """The four questions to each measure, from the trainings of one family.
 
     ``half`` (measure,): the step at which it is half of its way, over the steps to generalise; median over networks
-    that do. ``lead`` (measure, value): by how much that is before the test loss's; median and quartiles. ``wolf``
-    (measure,): share of the networks that never generalise that go as far; ``wolf_random`` of those with a random
-    table. ``lead_after`` and its like are the same for the way from where the training set is learnt on.
-    ``back`` (measure,): how far it turns back. ``follows`` (measure,): its rank correlation with the test loss once the
-    training set is learnt, median over networks that generalise; ``follows_never`` over those that do not. ``later``
-    (measure, value): rank correlation, with its interval, of the value after twice the time to learn the training set
-    with the time to generalise, over networks that have not by then; ``rank`` among those of them that will, ``which``
+    that do. ``lead`` (measure,): by how much that is before the test loss's, in the median. ``wolf`` (measure,): share
+    of the networks that never generalise that go as far; ``wolf_random`` of those with a random table. ``lead_after``
+    and its like are the same for the way from where the training set is learnt on. ``back`` (measure,): how far it
+    turns back. ``follows`` (measure,): its rank correlation with the test loss once the training set is learnt, median
+    over networks that generalise; ``follows_never`` over those that do not. ``later`` (measure, value): rank
+    correlation, with its interval, of the value after twice the time to learn the training set with the time to
+    generalise, over networks that have not by then; ``rank`` (measure,) among those of them that will, ``which``
     (measure,) how surely a threshold tells these from the others. ``knows`` (measure,): the same for networks that have
-    generalised, at their end, and those that have not, at their end or when they learnt their training set.
-    ``chance`` (draw,): what luck gains (see ``chance``).
+    generalised, at their end, and those that have not, at their end or when they learnt their training set. ``chance``
+    (draw,): what luck gains (see ``chance``).
     ``groks`` and ``never`` are how many of each there are, ``waiting`` how many of the first are still to come.
     """
     times = Times(record)
@@ -230,8 +230,8 @@ def answers(record: xr.Dataset) -> xr.Dataset:
                 lead = ((references[key] - moved) / times.done)[times.grok & np.isfinite(references[key])]
             lead = np.maximum(lead, -1.0)  # a measure that never moves comes last
             known = len(lead) and not np.isnan(moved).all()
-            found[f"half{key}"].append(float(median(moved[times.grok] / times.done[times.grok])))
-            found[f"lead{key}"].append(np.percentile(lead, (50, 25, 75)) if known else [np.nan] * 3)
+            found[f"half{key}"].append(median(moved[times.grok] / times.done[times.grok]))
+            found[f"lead{key}"].append(median(lead))
             for kind, some in ((f"wolf{key}", times.never), (f"wolf_random{key}", times.random)):
                 found[kind].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
         beside = follows(record, values, times)
@@ -239,8 +239,8 @@ def answers(record: xr.Dataset) -> xr.Dataset:
         found["follows_never"].append(median(beside[times.never]))
         found["back"].append(back(values, times))
         later = at(record, values, 2 * times.fitted)
-        for key, some in (("later", waiting), ("rank", counts["waiting"])):
-            found[key].append(correlation(np.where(some, later, np.nan), times.done))
+        found["later"].append(correlation(np.where(waiting, later, np.nan), times.done))
+        found["rank"].append(correlation(np.where(counts["waiting"], later, np.nan), times.done)[0])
         found["which"].append(separation(later[times.never], later[counts["waiting"]]))
         end, fit = last(record, values), at(record, values, times.fitted)
         found["knows"].append(separation(np.concatenate([fit, end[times.never]]), end[times.grok]))
@@ -294,9 +294,8 @@ ALL = tuple(f"{family}_answers" for family in FAMILIES)
 
 
 def of(study: xr.Dataset, key: str, name: str) -> float:
-    """One number of a measure: the median or best value."""
-    found = study[key].sel(measure=name)
-    return float(found.isel(value=0)) if "value" in found.dims else float(found)
+    """One number of a measure: what a study has, without its interval."""
+    return float(study[key].sel(measure=name).isel(value=0, missing_dims="ignore"))
 
 
 def _each(key: str, name: str) -> Callable[..., list[float]]:

@@ -100,9 +100,9 @@ def rqi_axis(family: Family, now: Measured) -> Array:
     return _closed(symbols, True, axis=True) if family.cyclic and symbols.shape[-1] > 1 else _nowhere(now)
 
 
-def score_of_rings(rings: int, p: int = 59, *, axis: bool = True) -> float:
-    """RQI, mod p, of p symbols that lie evenly on so many circles at once, each of another frequency; or the RQI."""
-    angles = 2 * np.pi * np.outer(np.arange(p), 3 + 4 * np.arange(rings)) / p
+def score_of_rings(rings: int, *, axis: bool = True) -> float:
+    """RQI, mod p, of 59 symbols that lie evenly on so many circles at once, each of another frequency; or the RQI."""
+    angles = 2 * np.pi * np.outer(np.arange(59), 3 + 4 * np.arange(rings)) / 59
     return float(_closed(np.concatenate([np.cos(angles), np.sin(angles)], 1)[None], True, axis=axis))
 
 

@@ -22,7 +22,6 @@ from grokbook.words import number
 
 COLORS = dict(zip(OUTCOMES, ("#1b6e4b", "#8a5a00", "#a3252b", "#9a9aa2", "#dcdce0"), strict=True))  # as in grok.css
 SIGNS = {"reproduced": "✓", "partly": "~", "not reproduced": "✗"}
-LETTERS = dict(zip(OUTCOMES, ("white", "white", "white", plotting.INK, plotting.INK), strict=True))
 STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
     "full": {},
     "fewer seeds": {"alpha": 0.75, "hatch": "///", "edgecolor": "white", "lw": 0},
@@ -89,35 +88,38 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
     """
     claims = [claim for card in found for claim in card.claims]
     decided = [claim for claim in claims if claim["outcome"] not in ("undecided", "not tested")]
+
+    def count(some: Sequence[dict[str, Any]], **wanted: object) -> int:
+        return sum(all(one[key] == value for key, value in wanted.items()) for one in some)
+
+    registers = {card.chapter: register.load(card.chapter) for card in found}
     counted: dict[str, float] = {
         "chapters": len(found),
         "claims": len(claims),
-        "fewer": sum(claim["size"] == "fewer seeds" for claim in decided),
-        "smaller": sum(claim["size"] == "smaller" for claim in decided),
-        "changed": sum(claim["changed"] for claim in claims),
+        "fewer": count(decided, size="fewer seeds"),
+        "smaller": count(decided, size="smaller"),
+        "changed": count(claims, changed=True),
         "untouched": sum(
-            one["outcome"] == "reproduced"
-            and not one["changed"]
-            and not register.added_later(entries.get(one["id"], {}))
+            (one["outcome"], one["changed"]) == ("reproduced", False)
+            and not register.added_later(registers[card.chapter].get(one["id"], {}))
             for card in found
-            for entries in (register.load(card.chapter),)
             for one in card.of("paper")
         ),
-        "decided_full": sum(one["whose"] == "paper" and one["size"] == "full" for one in decided),
+        "decided_full": count(decided, whose="paper", size="full"),
         "networks": len(set().union(*(card.behind() for card in found))),
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
         "records": sum(len(card.records) for card in found),
     }
     for whose in ("paper", "ours"):
-        own = [one for card in found for one in card.of(whose)]
+        own = [one for one in claims if one["whose"] == whose]
         counted[f"{whose}_claims"] = len(own)
         for outcome in OUTCOMES:
-            held = [one for one in own if one["outcome"] == outcome]
-            counted[f"{whose}_{outcome}".replace(" ", "_")] = len(held)
-            counted[f"{whose}_{outcome}_full".replace(" ", "_")] = sum(one["size"] == "full" for one in held)
+            name = f"{whose}_{outcome}".replace(" ", "_")
+            counted[name] = count(own, outcome=outcome)
+            counted[f"{name}_full"] = count(own, outcome=outcome, size="full")
         counted[f"{whose}_up"] = sum(one["today"] == "reproduced" != one["outcome"] for one in own)
-        for word, size in (("fewer", "fewer seeds"), ("smaller", "smaller")):
-            counted[f"{whose}_{word}"] = sum(one["whose"] == whose and one["size"] == size for one in decided)
+        counted[f"{whose}_fewer"] = count(decided, whose=whose, size="fewer seeds")
+        counted[f"{whose}_smaller"] = count(decided, whose=whose, size="smaller")
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
     told |= {name: number(value) for name, value in counted.items()}
     bare = [f"{card.chapter}/{one['name']}" for card in found for one in card.records if one["size"] == "missing"]
@@ -145,14 +147,13 @@ def bars(found: Sequence[Card]) -> Figure:
                 if not count:
                     continue
                 ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
-                number = str(count) if count > (2 if name in SIGNS else 1) else ""
-                said = f"{number}{SIGNS.get(name, '')}"
+                said = (str(count) if count > (2 if name in SIGNS else 1) else "") + SIGNS.get(name, "")
                 if said:
-                    said = ax.text(start + count / 2, row, said, ha="center", va="center", color=LETTERS[name])
-                    said.set(fontsize=plotting.SMALL)
+                    color = "white" if size == "full" and name in SIGNS else plotting.INK
+                    text = ax.text(start + count / 2, row, said, ha="center", va="center", color=color)
+                    text.set_fontsize(plotting.SMALL)
                     if size != "full":  # on a ground without hatches
-                        ground = {"facecolor": "white", "alpha": 0.85, "lw": 0, "boxstyle": "round,pad=0.03"}
-                        said.set(color=plotting.INK, bbox=ground)
+                        text.set_bbox({"facecolor": "white", "alpha": 0.85, "lw": 0, "boxstyle": "round,pad=0.03"})
                 start += count
     ax.set_yticks(
         range(len(rows)), ["our own" if whose == "ours" and card.of("paper") else card.name for card, whose in rows]
@@ -172,12 +173,11 @@ def save(found: Sequence[Card]) -> Html:
     """Keep figure and claims (CSV, JSON) where figures are collected, and link the two tables."""
     place = plotting.folder("scorecard")
     rows = [
-        {"chapter": card.chapter, **claim, "networks": len(card.behind(claim.get("records", ())))}
-        for card in found
-        for claim in card.claims
-    ]
+        {"chapter": card.chapter, **one, "networks": len(card.behind(one["records"]))}
+        for card in found for one in card.claims
+    ]  # fmt: skip
     for row in rows:
-        row["records"] = " ".join(row.get("records", ()))
+        row["records"] = " ".join(row["records"])
     if session.current().figures:
         table = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
         plotting.save(bars(found), "scorecard", "verdicts")

@@ -33,7 +33,8 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         code = "\n".join(line for line in cell["source"].splitlines() if not line.startswith("%"))
         about = cell["metadata"].get("mystnb", {})
-        caption = plain(about.get("figure", {}).get("caption", ""), card)
+        figure = about.get("figure", {})
+        caption = plain(figure.get("caption", ""), card)
         number, said = NUMBER.search(caption), BRACKETS.sub("", caption)
         for call in ast.walk(ast.parse(code)):
             if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "page.show"):
@@ -46,9 +47,7 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                         "label": " ".join(filter(None, number.groups())) if number else "Beyond",
                         "caption": re.split(r"(?<!Fig\.)(?<=[\w)]\.) ", said)[0] or cell["metadata"].get("caption", id),
                         "alt": about.get("image", {}).get("alt") or f"Frames of {card.name}, {id}, the last of them.",
-                        "place": about.get("figure", {})
-                        .get("name", f"made-{id}")
-                        .replace("_", "-"),  # as docutils writes it
+                        "place": figure.get("name", f"made-{id}").replace("_", "-"),  # as docutils writes it
                     }
                 )
     return found
@@ -67,11 +66,10 @@ def plain(caption: str, card: Card) -> str:
 def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
     """One figure: picture, number, caption; its files, commands, sizes, seeds and time folded. Empty if not there."""
     id, name = one["id"], card.chapter
-    place = f"{name}.html#{one['place']}"
-    said = card.figures.get(id)
-    head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {words.html(one["caption"])}'
+    place, said = f"{name}.html#{one['place']}", card.figures.get(id)
     if said is None or not (folder / f"{id}.png").exists():
         return ""
+    head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {words.html(one["caption"])}'
     image = f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}"></a>'
     lines = [f"As it is drawn: {files(name, id)}"]
     for record in (record for record in card.records if record["name"] in said["records"]):
@@ -119,18 +117,15 @@ def bibtex(root: Path = ROOT) -> Html:
     )
 
 
-def _panel(label: str) -> str:
-    """A label in which left comes before center and right."""
-    return label.replace("left", "1").replace("center", "2").replace("right", "3")
-
-
 def gallery(card: Card) -> Html:
     """The figures of one chapter by number, then those that its paper does not have."""
     folder = plotting.folder(card.chapter)
-    found = shown(card, notebook(card.chapter))
-    found.sort(
-        key=lambda one: ([int(n) for n in re.findall(r"\d+", one["label"])][:1] or [10_000], _panel(one["label"]))
-    )
+
+    def place(one: dict[str, Any]) -> tuple[int, str]:
+        number = re.search(r"\d+", one["label"])
+        return int(number[0]) if number else 10_000, one["label"].replace("left", "a")  # before center and right
+
+    found = sorted(shown(card, notebook(card.chapter)), key=place)
     tiles = [tile(card, one, folder) for one in found]
     missing = [
         f'<a href="{card.chapter}.html#{one["place"]}">{escape(one["label"])}</a> {words.html(one["caption"])}'

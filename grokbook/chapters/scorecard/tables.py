@@ -76,7 +76,7 @@ def claims(found: Sequence[Card]) -> Html:
     for card in found:
         for one in card.claims:
             evidence = words.html(" → ".join(filter(None, (one["paper"], one["ours"]))))
-            n, rank = len(card.behind(one.get("records", ()))), ORDER.index(one["outcome"])
+            n, rank = len(card.behind(one["records"])), ORDER.index(one["outcome"])
             facets = {
                 "chapter": card.name,
                 "outcome": one["outcome"],
