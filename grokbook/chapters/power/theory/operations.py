@@ -105,9 +105,7 @@ def partners(name: str, p: int = 97, *, group: Literal["mirror", "all"] = "mirro
     return np.sort(table, -1)[:, ::-1]
 
 
-def partner_share(
-    name: str, p: int = 97, fraction: float = 0.5, *, group: Literal["mirror", "all"] = "mirror"
-) -> float:
+def partner_share(name: str, p: int, fraction: float, *, group: Literal["mirror", "all"] = "mirror") -> float:
     """The share of held-out rows of which a partner is trained on, expected over splits: where a plateau is symmetry.
 
     A network that has learnt the symmetry and nothing else answers these rows and no others. From 0 (no symmetry) to 1;

@@ -69,14 +69,12 @@ class Box:
         self.half = epsilon * (np.abs(inside) + 1)  # (k,)
         self.centre = self.at(np.zeros(len(self.half)))[0]
 
-    def at(self, u: Array, *, slope: bool = False) -> tuple[float, Array]:
-        """The value at coordinates u (k,), and its slope there if asked for."""
+    def at(self, u: Array) -> tuple[float, Array]:
+        """The value at coordinates u (k,), and its slope there."""
         moved = self.half * u if self.basis is None else self.basis @ (self.half * u)
-        point = self.x + torch.as_tensor(moved).to(self.x)
-        with torch.set_grad_enabled(slope):
-            found = self.loss(point.requires_grad_(slope))
-        if not slope:
-            return float(found), np.array([])
+        point = (self.x + torch.as_tensor(moved).to(self.x)).requires_grad_()
+        with torch.enable_grad():
+            found = self.loss(point)
         gradient = np.asarray(torch.autograd.grad(found, point)[0].cpu(), float)
         return float(found.detach()), self.half * (gradient if self.basis is None else self.basis.T @ gradient)
 
@@ -85,7 +83,7 @@ class Box:
 
         These are the slope, as long as the last curvature says, cut to the box.
         """
-        value, slope = self.at(u, slope=True)
+        value, slope = self.at(u)
         length = 1e30  # to a corner
         for _ in range(iterations):
             direction = np.clip(u + length * slope, -1, 1) - u
@@ -94,7 +92,7 @@ class Box:
                 break
             while True:
                 step = share * direction
-                trial, trial_slope = self.at(u + step, slope=True)
+                trial, trial_slope = self.at(u + step)
                 if trial >= value + 1e-4 * share * rise or share < 1e-8:
                     break
                 share /= 2
