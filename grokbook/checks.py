@@ -26,6 +26,12 @@ def sizes(thing: Any, **least: int) -> None:
             raise ValueError(f"{name} = {getattr(thing, name)}: at least {low} is needed")
 
 
+def dropout(share: float) -> None:
+    """Refuse, with ``ValueError``, what is no probability below 1 of being dropped."""
+    if not 0 <= share < 1:
+        raise ValueError(f"dropout = {share}: it must lie in [0, 1)")
+
+
 def one_of(name: str, value: str, choices: Collection[str]) -> None:
     """Refuse, with ``ValueError``, a value that is not among the choices."""
     if value not in choices:

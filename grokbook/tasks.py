@@ -25,18 +25,13 @@ _ALLOWED = "n, m, whole numbers, +, -, * and ** (for division see grokbook.chapt
 class ModularTask:
     """Learn f(n, m) mod p from a random share of its table.
 
-    Args:
-        p: modulus, from 2 to 5000, prime or not.
-        f: an expression in ``n`` and ``m``, such as ``"n + m"`` or ``"n**2 + m**2 + n*m"``.
-        train_fraction: share alpha of the p**2 ordered pairs that is trained on, strictly between 0 and 1.
-
-    Raises:
-        ValueError: a value outside those ranges, or an expression with anything else in it.
+    ``ValueError`` for a value out of its range, or an expression with anything else in it.
     """
 
-    p: int = 97
-    f: str = "n + m"
-    train_fraction: float = 0.5
+    p: int = 97  #: modulus, from 2 to 5000, prime or not
+    f: str = "n + m"  #: an expression in ``n`` and ``m``, such as ``"n**2 + m**2 + n*m"``
+    train_fraction: float = 0.5  #: share of the p**2 ordered pairs that is trained on, strictly between 0 and 1
+
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -140,30 +135,21 @@ class AdditionTask(_Drawn):
     """Learn i + j of two symbols from some of its samples: the toy problem of Liu et al. (2022), section 3.
 
     A sample is unordered, and enters as the number of times that each symbol occurs in it, so that its product with
-    a table of embeddings is E_i + E_j.
-
-    Args:
-        p: number of symbols, at least 2.
-        train_size: how many samples are trained on.
-        target_size: answers are represented by this many normal numbers, drawn from the seed; 0 leaves them one-hot.
-        modular: take the sum mod p.
-        ordered: take all p**2 ordered pairs, (i, j) and (j, i) being two samples.
-        pairs: the training set, if it is not to be drawn from the seed.
-        recipe: in which order a seed is used up, for the step counts of published trainings to come out again:
-            ``"trainer"`` draws targets and then the training set; ``"diagram"``, of the phase diagrams, begins with
-            p times ``target_size`` (or the number of answers) normal numbers that nobody needs.
-
-    Raises:
-        ValueError: a value out of range, a pair outside the table, an empty or a full training set.
+    a table of embeddings is E_i + E_j. ``ValueError`` for a value out of range, a pair outside the table, an empty or a
+    full training set.
     """
 
-    p: int
-    train_size: int
-    target_size: int = 30
-    modular: bool = False
-    ordered: bool = False
-    pairs: tuple[tuple[int, int], ...] = ()
+    p: int  #: number of symbols, at least 2
+    train_size: int  #: how many samples are trained on
+    target_size: int = 30  #: answers are this many normal numbers, drawn from the seed; 0 leaves them one-hot
+    modular: bool = False  #: take the sum mod p
+    ordered: bool = False  #: take all p**2 ordered pairs, (i, j) and (j, i) being two samples
+    pairs: tuple[tuple[int, int], ...] = ()  #: the training set, if it is not to be drawn from the seed
+    #: In which order a seed is used up, for the step counts of published trainings to come out again: ``"trainer"``
+    #: draws targets and then the training set; ``"diagram"``, of the phase diagrams, begins with p times
+    #: ``target_size`` (or the number of answers) normal numbers that nobody needs.
     recipe: Recipe = "trainer"
+
     version: ClassVar[int] = 1
     split_fields: ClassVar[tuple[str, ...]] = ("train_size", "pairs")
 
@@ -210,20 +196,15 @@ class AdditionTask(_Drawn):
 class GroupTask(_Drawn):
     """Learn the product of two elements of a group: Liu et al. (2022), appendix H.
 
-    Args:
-        group: a name that `group_table` knows.
-        train_size: how many of the ordered pairs are trained on.
-        target_size: as in `AdditionTask`.
-        recipe: ``"diagram"`` writes products in the other order, (a b)(x) = b(a(x)), as behind the published diagram.
-
-    Raises:
-        ValueError: an unknown group, or a value out of range.
+    ``ValueError`` for an unknown group, or a value out of range.
     """
 
-    group: str
-    train_size: int
-    target_size: int = 30
+    group: str  #: a name that `group_table` knows
+    train_size: int  #: how many of the ordered pairs are trained on
+    target_size: int = 30  #: as in `AdditionTask`
+    #: ``"diagram"`` writes products in the other order, (a b)(x) = b(a(x)), as behind the published diagram.
     recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})
+
     version: ClassVar[int] = 1
     split_fields: ClassVar[tuple[str, ...]] = ("train_size",)
 

@@ -59,12 +59,10 @@ class Decoder:
         checks.sizes(self, p=2, layers=1)
         if self.heads < 1 or self.d_model < 2 or self.d_model % self.heads or self.d_model % 2:
             raise ValueError(f"heads = {self.heads}: a divisor of an even d_model is needed, which is {self.d_model}")
-        if not 0 <= (self.dropout or 0) < 1:
-            raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
+        checks.dropout(self.dropout or 0.0)
 
     @property
     def floats_per_sample(self) -> int:
-        """Numbers that one sample needs between the layers; decides how many members share a core's cache."""
         return 20 * self.d_model * self.layers
 
     def init(self, generator: Generator) -> Params:

@@ -49,21 +49,19 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tenso
 }
 
 
+def draw_layer(inputs: int, outputs: int, generator: Generator) -> tuple[Tensor, Tensor]:
+    """W (out, in) and b (out,), uniform within 1 / sqrt(inputs)."""
+    bound = 1 / math.sqrt(inputs)
+    W = torch.nn.init.kaiming_uniform_(torch.empty(outputs, inputs), a=math.sqrt(5), generator=generator)
+    return W, torch.empty(outputs).uniform_(-bound, bound, generator=generator)
+
+
 def draw_layers(sizes: Sequence[int], generator: Generator) -> Params:
     """Layers of one member from ``sizes[0]`` inputs to ``sizes[-1]`` outputs, uniform within 1 / sqrt(inputs)."""
     layers: Params = {}
     for number, (inputs, outputs) in enumerate(pairwise(sizes)):
-        W = torch.empty(outputs, inputs)
-        torch.nn.init.kaiming_uniform_(W, a=math.sqrt(5), generator=generator)
-        bound = 1 / math.sqrt(inputs)
-        layers[f"W_{number}"] = W
-        layers[f"b_{number}"] = torch.empty(outputs).uniform_(-bound, bound, generator=generator)
+        layers[f"W_{number}"], layers[f"b_{number}"] = draw_layer(inputs, outputs, generator)
     return layers
-
-
-def in_pieces(params: Params, depth: int) -> Params:
-    """The same, with the inner layers' weights of all members in one piece: oneDNN would copy them at every use."""
-    return params | {name: params[name].contiguous() for name in (f"W_{number}" for number in range(1, depth))}
 
 
 def forward(params: Params, x: Tensor, depth: int, activation: str) -> list[Tensor]:
@@ -79,8 +77,7 @@ def forward(params: Params, x: Tensor, depth: int, activation: str) -> list[Tens
 def backward(params: Params, passed: list[Tensor], into: Tensor, activation: str) -> tuple[Params, Tensor]:
     """From the gradient of the outputs (M, B, out) those of the layers, and what to pull the inputs back by.
 
-    Returns:
-        The gradients, and the gradient of the first layer's preactivations, (M, B, out of layer 0).
+    That is the gradient of the first layer's preactivations, (M, B, out of layer 0).
     """
     gradients: Params = {}
     for number in reversed(range(len(passed) - 1)):
@@ -88,7 +85,7 @@ def backward(params: Params, passed: list[Tensor], into: Tensor, activation: str
         gradients[f"W_{number}"] = (into * of).sum(1)[..., None] if of.shape[-1] == 1 else torch.bmm(into.mT, of)
         gradients[f"b_{number}"] = into.sum(1)
         if number:
-            into = ACTIVATIONS[activation][1](torch.bmm(into, params[f"W_{number}"]), passed[number])
+            into = ACTIVATIONS[activation][1](torch.bmm(into, params[f"W_{number}"]), of)
     return gradients, into
 
 
@@ -111,22 +108,30 @@ class Dense:
         """Numbers of the widest layer; decides how many members share a core's cache."""
         return max(self.sizes)
 
+    def forward(self, params: Params, x: Tensor) -> Tensor:
+        """Outputs of the last layer, (M, B, out), from what the first is given, (M, B, in)."""
+        return forward(params, x, len(self.sizes) - 1, self.activation)[-1]
+
+    def backward(self, params: Params, x: Tensor, of_loss: Callable[[Tensor], Tensor]) -> tuple[Params, Tensor]:
+        """As the function of this name, from the inputs and from outputs -> the gradient of the loss by them."""
+        depth = len(self.sizes) - 1
+        # The inner layers' weights of all members in one piece: oneDNN would copy them at every use.
+        params = params | {name: params[name].contiguous() for name in (f"W_{number}" for number in range(1, depth))}
+        passed = forward(params, x, depth, self.activation)
+        return backward(params, passed, of_loss(passed[-1]), self.activation)
+
 
 @dataclass(frozen=True)
 class DenseNet(Dense):
     """A perceptron of any depth on plain inputs: the image classifier of Liu et al. (2022), section 4.
 
     Params: ``W_l``, ``b_l`` of each layer.
-
-    Args:
-        sizes: inputs, hidden units of each layer, outputs.
-        activation: ``"relu"`` or ``"tanh"``.
-        init_scale: factor on all initial weights and biases, the paper's alpha.
     """
 
-    sizes: tuple[int, ...] = (784, 200, 200, 10)
-    activation: str = "relu"
-    init_scale: float = 1.0
+    sizes: tuple[int, ...] = (784, 200, 200, 10)  #: inputs, hidden units of each layer, outputs
+    activation: str = "relu"  #: or ``"tanh"``
+    init_scale: float = 1.0  #: factor on all initial weights and biases, the paper's alpha
+
     version: ClassVar[int] = 1
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale",)
 
@@ -142,10 +147,8 @@ class DenseNet(Dense):
 
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, classes) for ``inputs`` (M, B, features)."""
-        return forward(params, inputs, len(self.sizes) - 1, self.activation)[-1]
+        return self.forward(params, inputs)
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives."""
-        params = in_pieces(params, len(self.sizes) - 1)
-        passed = forward(params, inputs, len(self.sizes) - 1, self.activation)
-        return backward(params, passed, of_loss(passed[-1]), self.activation)[0]
+        return self.backward(params, inputs, of_loss)[0]

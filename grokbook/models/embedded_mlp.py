@@ -36,7 +36,6 @@ class EmbeddedMLP:
 
     @property
     def floats_per_sample(self) -> int:
-        """Numbers that one sample needs between the layers; decides how many members share a core's cache."""
         return 2 * self.width
 
     def init(self, generator: Generator) -> Params:

@@ -7,13 +7,14 @@ full width, products of weights with each other replace products of every token 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from grokbook import checks
 from grokbook.lazy import Generator, Params, Tensor, torch
+from grokbook.models.dense import draw_layer
 from grokbook.models.transformer import rows_of
 from grokbook.streams import Stream
 
@@ -41,8 +42,7 @@ class PairEncoder:
 
     def __post_init__(self) -> None:
         checks.sizes(self, p=1, d_model=1, layers=1, hidden=1)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout = {self.dropout}: it must lie in [0, 1)")
+        checks.dropout(self.dropout)
         if self.dropout:
             object.__setattr__(self, "masks", "counted")
 
@@ -53,24 +53,17 @@ class PairEncoder:
 
     def init(self, generator: Generator) -> Params:
         """Parameters of one member: normal embeddings, layers as ``torch.nn`` draws them."""
-        d = self.d_model
-        uniform, spread = torch.nn.init.kaiming_uniform_, math.sqrt(5)
-
-        def linear(out: int, inputs: int) -> tuple[Tensor, Tensor]:
-            bound = 1 / math.sqrt(inputs)
-            W = uniform(torch.empty(out, inputs), a=spread, generator=generator)
-            return W, torch.empty(out).uniform_(-bound, bound, generator=generator)
-
+        d, draw = self.d_model, partial(draw_layer, generator=generator)
         params = {"W_E": torch.randn(self.p, d, generator=generator)}
         for block in range(self.layers):
             params[f"W_QKV_{block}"] = torch.nn.init.xavier_uniform_(torch.empty(3 * d, d), generator=generator)
             params[f"b_QKV_{block}"] = torch.zeros(3 * d)
-            params[f"W_O_{block}"], params[f"b_O_{block}"] = linear(d, d)[0], torch.zeros(d)
-            params[f"W_in_{block}"], params[f"b_in_{block}"] = linear(self.hidden, d)
-            params[f"W_out_{block}"], params[f"b_out_{block}"] = linear(d, self.hidden)
+            params[f"W_O_{block}"], params[f"b_O_{block}"] = draw(d, d)[0], torch.zeros(d)
+            params[f"W_in_{block}"], params[f"b_in_{block}"] = draw(d, self.hidden)
+            params[f"W_out_{block}"], params[f"b_out_{block}"] = draw(self.hidden, d)
             for norm in "12":
                 params[f"g{norm}_{block}"], params[f"c{norm}_{block}"] = torch.ones(d), torch.zeros(d)
-        params["W_U"], params["b_U"] = linear(self.p, 2 * d)
+        params["W_U"], params["b_U"] = draw(2 * d, self.p)
         return params
 
     def __call__(self, params: Params, inputs: Tensor, noise: Stream | None = None) -> Tensor:

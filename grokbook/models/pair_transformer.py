@@ -39,32 +39,21 @@ SLICE = 512  # samples of the hand-derived gradient at a time: their hidden unit
 class PairTransformer:
     """Causal transformer on the tokens i, j + offset, "cls".
 
-    Attributes:
-        p: residues, and answers.
-        d_model: width of the residual stream; the MLPs are four times as wide.
-        layers: attention layers, each with its MLP.
-        heads: attention heads; must divide `d_model`.
-        offset: token of the second operand's 0, from 0, where both operands share their tokens, to p, where they
-            share none. The vocabulary has offset + p + 1 tokens.
-        positions: whether a positional table is added.
-        start: how the embedding is drawn. "gaussian"; "toeplitz", the structured start of figure 20: a symmetric
-            Toeplitz matrix of uniform numbers, which needs a vocabulary of at most `d_model`; "matched", Gaussian
-            with the mean and the norm of every token that "toeplitz" has. All other weights are the same in all three.
-
     Parameters, each with a leading member axis: W_E (vocabulary, d), W_pos (3, d) if `positions`, W_Q, W_K, W_V, W_O
     (layers, d, d), W_in (layers, d, 4 d), b_in (layers, 4 d), W_out (layers, 4 d, d), b_out (layers, d), W_U (d, p).
-    Matrices start with the variance 1 / d, also W_out, biases at zero.
-
-    Raises:
-        ValueError: a size out of range; the message names it.
+    Matrices start with the variance 1 / d, also W_out, biases at zero. ``ValueError`` names a size out of range.
     """
 
-    p: int
-    d_model: int = 128
-    layers: int = 1
-    heads: int = 4
+    p: int  #: residues, and answers
+    d_model: int = 128  #: width of the residual stream; the MLPs are four times as wide
+    layers: int = 1  #: attention layers, each with its MLP
+    heads: int = 4  #: attention heads; must divide `d_model`
+    #: Token of the second operand's 0, from 0, where both operands share their tokens, to p, where they share none.
     offset: int = 0
-    positions: bool = True
+    positions: bool = True  #: whether a positional table is added
+    #: How the embedding is drawn: "toeplitz", the structured start of figure 20, is a symmetric Toeplitz matrix of
+    #: uniform numbers, which needs a vocabulary of at most `d_model`; "matched" is Gaussian with the mean and the norm
+    #: that every token has there. All other weights are the same in all three.
     start: Start = "gaussian"
 
     version: ClassVar[int] = 1
@@ -84,12 +73,11 @@ class PairTransformer:
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens; the last one is "cls"."""
+        """Number of tokens, offset + p + 1; the last one is "cls"."""
         return self.offset + self.p + 1
 
     @property
     def floats_per_sample(self) -> int:
-        """Numbers that one sample needs between the layers; decides how many members share a core's cache."""
         return 6 * self.d_model * self.layers
 
     @property

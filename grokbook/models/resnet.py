@@ -61,10 +61,9 @@ class ResNet18:
 
     @classmethod
     def pretrained(cls, file: str | Path, **sizes: Any) -> ResNet18:
-        """The network that starts from the weights in ``file``: a dictionary of tensors under the common names.
+        """The network that starts from the weights in ``file``, a dictionary of tensors under the common names.
 
-        Raises:
-            ValueError: no such file.
+        ``ValueError`` if that cannot be read.
         """
         try:
             digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
@@ -122,8 +121,7 @@ class ResNet18:
     def init(self, generator: Generator) -> Params:
         """What one member starts with, without the member axis: float32, drawn on the CPU.
 
-        Raises:
-            ValueError: a file of weights that does not hold this network.
+        ``ValueError`` for a file of weights that does not hold this network.
         """
         params: Params = {}
         for name, shape in self.shapes().items():
@@ -153,9 +151,8 @@ class ResNet18:
     def __call__(self, params: Params, inputs: Tensor, training: bool = False) -> Tensor:
         """Outputs (M, B, classes) for images (M, B, channels, size, size).
 
-        Args:
-            training: normalise by the batch, and let the running means and variances in ``params`` follow it, in
-                place; otherwise normalise by those.
+        In ``training`` what normalises is the batch, and the running means and variances in ``params`` follow it, in
+        place; otherwise it is those.
         """
 
         def fold(x: Tensor, conv: str, norm: str, stride: int = 1) -> Tensor:

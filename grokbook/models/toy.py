@@ -7,8 +7,21 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from grokbook.lazy import Generator, Params, Tensor, torch
-from grokbook.models.dense import Dense, backward, draw_layers, forward, in_pieces
+from grokbook.models.dense import Dense, draw_layers
 from grokbook.tasks import Recipe
+
+
+def _drawn(model: AdditionDecoder | ProductDecoder, unneeded: tuple[int, ...], generator: Generator) -> Params:
+    """Parameters of one member, the embeddings drawn first.
+
+    The recipe ``"diagram"``, of the published phase diagrams, draws a net with the layers ``unneeded`` before, and the
+    embeddings last.
+    """
+    if model.recipe != "diagram":
+        return {"W_E": model.embeddings(generator), **draw_layers(model.sizes, generator)}
+    draw_layers(unneeded, generator)
+    decoder = draw_layers(model.sizes, generator)
+    return {"W_E": model.embeddings(generator), **decoder}
 
 
 @dataclass(frozen=True)
@@ -16,30 +29,18 @@ class AdditionDecoder(Dense):
     """Dec(E_i + E_j): the sum is given, the embeddings and what to make of it are learnt.
 
     Params of M members: ``W_E`` (M, p, dimension) and the decoder's ``W_l``, ``b_l``.
-
-    Args:
-        p: number of symbols.
-        dimension: of an embedding.
-        hidden: units of the decoder's hidden layers.
-        outputs: of the decoder.
-        activation: ``"tanh"``, or ``"relu"`` for fig. 2.
-        init_scale: factor on the initial embeddings, which are uniform in [-1/2, 1/2].
-        input_scale: factor on the sum; 1/2 gives the decoder the mean.
-        normal: draw the initial embeddings from a normal distribution around ``normal`` instead of the uniform one
-            around 0, if it is set.
-        recipe: what is drawn first from the seed: ``"trainer"`` the embeddings; ``"diagram"`` first a net p-200-200-1
-            that nobody needs and then the decoder, as the published phase diagrams do.
     """
 
-    p: int
-    dimension: int = 1
-    hidden: tuple[int, ...] = (200, 200)
-    outputs: int = 30
-    activation: str = "tanh"
-    init_scale: float = 1.0
-    input_scale: float = 1.0
-    normal: float | None = None
-    recipe: Recipe = "trainer"
+    p: int  #: number of symbols
+    dimension: int = 1  #: of an embedding
+    hidden: tuple[int, ...] = (200, 200)  #: units of the decoder's hidden layers
+    outputs: int = 30  #: of the decoder
+    activation: str = "tanh"  #: or ``"relu"``, for fig. 2
+    init_scale: float = 1.0  #: factor on the initial embeddings, which are uniform in [-1/2, 1/2]
+    input_scale: float = 1.0  #: factor on the sum; 1/2 gives the decoder the mean
+    normal: float | None = None  #: where set, the mean of a normal distribution in place of the uniform one around 0
+    recipe: Recipe = "trainer"  #: the order in which a seed is used up (see ``_drawn``)
+
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str]]] = {"W_E": ("symbol", "dimension")}
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale", "normal", "recipe")
@@ -51,13 +52,10 @@ class AdditionDecoder(Dense):
 
     def init(self, generator: Generator) -> Params:
         """Parameters of one member."""
-        if self.recipe == "diagram":
-            draw_layers((self.p, 200, 200, 1), generator)
-            decoder = draw_layers(self.sizes, generator)
-            return {"W_E": self._embeddings(generator), **decoder}
-        return {"W_E": self._embeddings(generator), **draw_layers(self.sizes, generator)}
+        return _drawn(self, (self.p, 200, 200, 1), generator)
 
-    def _embeddings(self, generator: Generator) -> Tensor:
+    def embeddings(self, generator: Generator) -> Tensor:
+        """Those of one member, (p, dimension)."""
         shape = self.p, self.dimension
         if self.normal is not None:
             return self.init_scale * (torch.randn(shape, generator=generator) + self.normal)
@@ -65,19 +63,16 @@ class AdditionDecoder(Dense):
 
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, outputs) for samples given as counts of symbols, ``inputs`` (M, B, p)."""
-        x = self.input_scale * (inputs @ params["W_E"])
-        return forward(params, x, len(self.sizes) - 1, self.activation)[-1]
+        return self.forward(params, self.input_scale * (inputs @ params["W_E"]))
 
     def halfway(self, params: Params, points: Tensor) -> Tensor:
         """Outputs (M, B, outputs) for any two symbols with ``points`` (M, B, dimension) halfway between them."""
-        return forward(params, 2 * self.input_scale * points, len(self.sizes) - 1, self.activation)[-1]
+        return self.forward(params, 2 * self.input_scale * points)
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives."""
-        params = in_pieces(params, len(self.sizes) - 1)
         x = self.input_scale * torch.bmm(inputs, params["W_E"])
-        passed = forward(params, x, len(self.sizes) - 1, self.activation)
-        gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
+        gradients, into = self.backward(params, x, of_loss)
         return {"W_E": torch.bmm(inputs.mT, self.input_scale * torch.bmm(into, params["W_0"])), **gradients}
 
 
@@ -85,27 +80,19 @@ class AdditionDecoder(Dense):
 class ProductDecoder(Dense):
     """Dec(E_a E_b) with a matrix for every element of a group, appendix H.
 
-    Params of M members: ``W_E`` (M, order, dimension, dimension) and the decoder's ``W_l``, ``b_l``.
-
-    Args:
-        order: of the group.
-        dimension: of the matrices.
-        hidden, outputs: of the decoder, which is given the product row by row.
-        activation: ``"tanh"`` or ``"relu"``.
-        init_scale: factor on the initial matrices, whose entries are uniform in [-1/2, 1/2].
-        shrinkage: weight of the mean absolute entry of the matrices in the loss that is trained on.
-        recipe: ``"diagram"`` draws a net 1-200-200-d^2 that nobody needs, the decoder, and then the matrices, as behind
-            the published diagram; None draws the matrices first.
+    Params of M members: ``W_E`` (M, order, dimension, dimension) and the decoder's ``W_l``, ``b_l``; the decoder is
+    given the product row by row.
     """
 
-    order: int
-    dimension: int = 3
-    hidden: tuple[int, ...] = (200, 200)
-    outputs: int = 30
-    activation: str = "tanh"
-    init_scale: float = 0.1
-    shrinkage: float = 1e-3
-    recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})
+    order: int  #: of the group
+    dimension: int = 3  #: of the matrices
+    hidden: tuple[int, ...] = (200, 200)  #: units of the decoder's hidden layers
+    outputs: int = 30  #: of the decoder
+    activation: str = "tanh"  #: or ``"relu"``
+    init_scale: float = 0.1  #: factor on the initial matrices, whose entries are uniform in [-1/2, 1/2]
+    shrinkage: float = 1e-3  #: weight of the mean absolute entry of the matrices in the loss that is trained on
+    recipe: Recipe | None = field(default=None, metadata={"recipe": "where set"})  #: likewise
+
     version: ClassVar[int] = 1
     axes: ClassVar[dict[str, tuple[str, str, str]]] = {"W_E": ("element", "row", "column")}
     init_fields: ClassVar[tuple[str, ...]] = ("init_scale", "recipe")
@@ -117,13 +104,10 @@ class ProductDecoder(Dense):
 
     def init(self, generator: Generator) -> Params:
         """Parameters of one member."""
-        if self.recipe == "diagram":
-            draw_layers((1, 200, 200, self.dimension**2), generator)
-            decoder = draw_layers(self.sizes, generator)
-            return {"W_E": self._embeddings(generator), **decoder}
-        return {"W_E": self._embeddings(generator), **draw_layers(self.sizes, generator)}
+        return _drawn(self, (1, 200, 200, self.dimension**2), generator)
 
-    def _embeddings(self, generator: Generator) -> Tensor:
+    def embeddings(self, generator: Generator) -> Tensor:
+        """The matrices of one member, (order, dimension, dimension)."""
         return self.init_scale * (torch.rand(self.order, self.dimension, self.dimension, generator=generator) - 0.5)
 
     def _factors(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,15 +119,13 @@ class ProductDecoder(Dense):
     def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, outputs) for one-hot factors ``inputs`` (M, B, 2, order)."""
         product = torch.bmm(*self._factors(params, inputs)).view(*inputs.shape[:2], -1)
-        return forward(params, product, len(self.sizes) - 1, self.activation)[-1]
+        return self.forward(params, product)
 
     def gradients(self, params: Params, inputs: Tensor, of_loss: Callable[[Tensor], Tensor]) -> Params:
         """The gradient of a loss whose gradient with respect to the outputs ``of_loss`` gives, and of the shrinkage."""
-        params = in_pieces(params, len(self.sizes) - 1)
         left, right = self._factors(params, inputs)
         product = torch.bmm(left, right).view(*inputs.shape[:2], -1)
-        passed = forward(params, product, len(self.sizes) - 1, self.activation)
-        gradients, into = backward(params, passed, of_loss(passed[-1]), self.activation)
+        gradients, into = self.backward(params, product, of_loss)
         into_product = torch.bmm(into, params["W_0"]).view_as(left)
         into_left = torch.bmm(into_product, right.mT).view_as(product)
         into_right = torch.bmm(left.mT, into_product).view_as(product)

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
 from grokbook import checks
-from grokbook.lazy import Generator, Tensor, torch
+from grokbook.lazy import Generator, Params, Tensor, torch
 
 Attention = Literal["softmax", "linear"]
 # With so few look-ups CUDA's own backward pass can, rarely, be wrong (PyTorch's pull request 187687).
@@ -52,23 +52,23 @@ class Transformer:
         checks.sizes(self, p=2, heads=1, mlp_ratio=1)
         _check_heads(self)
 
-    def init(self, generator: Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> Params:
         """The parameters of one member, without the member axis: float32, drawn on the CPU."""
         d, width = self.d_model, self.mlp_ratio * self.d_model
         shapes = dict.fromkeys(ATTENTION_WEIGHTS, (d, d)) | {"W_in": (d, width), "W_out": (width, d)}
         return _draw(self.p, d, shapes, self.init_scale, generator)
 
-    def __call__(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, p) at the second token, for tokens `inputs` (M, B, 2)."""
         stream, hidden = self._forward(params, inputs)
         W_U = params["W_U"] * _scale(self)
         return torch.baddbmm(stream @ W_U, hidden, params["W_out"] @ W_U)
 
-    def activations(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    def activations(self, params: Params, inputs: Tensor) -> Tensor:
         """The MLP's hidden units after their ReLU at the second token, (M, B, units), for tokens `inputs` (M, B, 2)."""
         return self._forward(params, inputs)[1]
 
-    def _forward(self, params: dict[str, Tensor], inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _forward(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The residual stream after attention (M, B, d) and the hidden units of the MLP (M, B, units)."""
         first, second = _embed(params)
         *W, W_O = (params[name] for name in ATTENTION_WEIGHTS)
@@ -104,7 +104,7 @@ class AttentionOnly:
         if self.embedding_std is not None and self.embedding_std <= 0:
             raise ValueError(f"embedding_std must be above 0, got {self.embedding_std}")
 
-    def init(self, generator: Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> Params:
         """The parameters of one member, without the member axis: float32, drawn on the CPU."""
         shapes = dict.fromkeys(ATTENTION_WEIGHTS, (self.layers, self.d_model, self.d_model))
         params = _draw(self.p, self.d_model, shapes, self.init_scale, generator)
@@ -113,7 +113,7 @@ class AttentionOnly:
         larger = self.embedding_std * self.d_model**0.5 / self.init_scale
         return {**params, "W_E": params["W_E"] * larger, "W_pos": params["W_pos"] * larger}
 
-    def __call__(self, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    def __call__(self, params: Params, inputs: Tensor) -> Tensor:
         """Outputs (M, B, p) at the second token, for tokens `inputs` (M, B, 2)."""
         n, m = inputs.unbind(-1)
         W_U = params["W_U"] * _scale(self)
@@ -234,15 +234,13 @@ def _safe_rows() -> Callable[[Tensor, Tensor], Tensor]:
     return Rows.apply
 
 
-def _embed(params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def _embed(params: Params) -> tuple[Tensor, Tensor]:
     """Every token at the first and at the second position, each (M, p, d)."""
     first, second = params["W_pos"][:, :, None].unbind(1)  # (M, 1, d)
     return params["W_E"] + first, params["W_E"] + second
 
 
-def _draw(
-    p: int, d: int, shapes: Mapping[str, tuple[int, ...]], scale: float, generator: Generator
-) -> dict[str, Tensor]:
+def _draw(p: int, d: int, shapes: Mapping[str, tuple[int, ...]], scale: float, generator: Generator) -> Params:
     """Normal weights of standard deviation scale / sqrt(fan-in); an embedding has a norm of about `scale`."""
 
     def normal(shape: tuple[int, ...], fan_in: int) -> Tensor:
