@@ -127,16 +127,14 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
 def queue_(arguments: argparse.Namespace) -> None:
     """what is worth training next, priority 1 first, and for how long; --run trains it, in legs of any length"""
     parameters.check_device(arguments.device)
-    if not arguments.run and (arguments.minutes or arguments.cores):
-        raise BadInput("--minutes and --cores are for --run, which trains")
-    try:
+    if not arguments.run and (arguments.minutes or arguments.workers):
+        raise BadInput("--minutes and --workers are for --run, which trains")
+    with parameters.asked_of():
         found, device = queue.entries(), runner.choose_device(arguments.device)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     todo = queue.Queue(found, arguments.out or records.ROOT / "results", device)
     if arguments.run:
         os.nice(19)
-        todo.run(arguments.minutes, arguments.cores)
+        todo.run(arguments.minutes, arguments.workers)
     else:
         show(todo.rows())
 
@@ -162,10 +160,8 @@ def register(arguments: argparse.Namespace) -> None:
     from grokbook.page import standing  # which imports what draws
 
     made = chapters()[parameters.one_of("chapter", arguments.chapter, chapters())]
-    try:
+    with parameters.asked_of():
         entered = criteria.enter(made.name, made.claims, standing(made), arguments.why)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     told = f"{len(entered)} of {len(made.claims)} criteria are new or changed"
     print(f"{told}{': ' if entered else ''}{', '.join(entered)}")
 
@@ -185,10 +181,8 @@ def verify(arguments: argparse.Namespace) -> None:
         raise BadInput(f"the record of {experiment.name} is {found.state}{why}; {what}")
     rows = [("run", "condition", "seed", "stored: step of 99%", "trained again", "largest difference", "too far")]
     how = {name: getattr(arguments, name) for name in ("sample", "out", "device", "workers", "scheduler")}
-    try:
+    with parameters.asked_of(experiment.name):  # of this machine, which plans the stacks: a device, or memory
         checked = check.verify(experiment, **how)
-    except ValueError as error:  # this machine, which plans the stacks, has no such device or memory
-        raise BadInput(f"{experiment.name}: {error}") from None
     for one in checked.comparisons:
         gap = "none, to the last bit" if one.identical else f"{one.difference:.2g} in {one.where}"
         before, now = ("never" if np.isnan(step) else f"{step:g}" for step in (one.stored_step, one.retrained_step))
@@ -234,9 +228,8 @@ def wanted(arguments: argparse.Namespace) -> list[Experiment]:
     entry = found[name]
     values = parameters.convert(name, entry.known, parameters.parse_assignments(given))
     try:
-        made = entry.make(**values)
-    except ValueError as error:
-        raise BadInput(f"{name}: {error}") from None
+        with parameters.asked_of(name):
+            made = entry.make(**values)
     except (ArithmeticError, LookupError) as error:
         told = f"{', '.join(given)} ({type(error).__name__}: {error})"
         raise BadInput(f"{name}: nothing can be trained with {told}") from None
@@ -327,7 +320,6 @@ def options() -> dict[str, dict[str, Any]]:
         "--block": {**number, "help": "members trained side by side in one process"},
         "--run": {**flag, "help": "train, the best value for the time first"},
         "--minutes": {**number, "help": "how long (default: to the end)"},
-        "--cores": {**number, "help": "processes (default: one per core or per GPU)"},
         "--sample": {**number, "help": "at least so many of its runs, spread over it, with those of their stacks"},
         "--why": {"default": "", "help": "why a criterion changes after its record exists"},
     }
@@ -346,7 +338,7 @@ def parser() -> Parser:
             "experiment parameter device out fresh reduced workers scheduler block",
             "train gromov/learning_curves --device cuda --workers 1",
         ),
-        (queue_, "run minutes cores out device", "queue --run --minutes 9 --cores 1"),
+        (queue_, "run minutes workers out device", "queue --run --minutes 9 --workers 1"),
         (run, "chapter parameter scale fresh device", "run gromov -p p=59 width=1024"),
         (book_, "scale fresh device", "book --scale quick"),
         (figures, "chapter scale fresh device", "figures gromov"),

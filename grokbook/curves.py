@@ -22,11 +22,9 @@ def own_steps(record: xr.Dataset) -> xr.Dataset:
 
 
 def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
-    """(...), the first step at which a curve has at least a threshold; nan if there is none.
+    """The first of ``steps`` (step,) at which a curve (..., step) is at least ``threshold``; (...), nan if none.
 
-    Args:
-        values: (..., step) a measured quantity, for example an accuracy; nan counts as not reached.
-        steps: (step,) the optimizer steps at which it was measured; ``ValueError`` if these are not as many.
+    A value that is nan counts as not reached. ``ValueError`` if values and steps are not as many.
     """
     values, steps = np.asarray(values), np.asarray(steps, float)
     if values.shape[-1:] != steps.shape:
@@ -96,10 +94,7 @@ def peak(record: xr.Dataset, curve: str | Array, after: ArrayLike = 0.0) -> tupl
 def sweep(record: xr.Dataset, over: str, values: Callable[[xr.Dataset], Array]) -> tuple[Array, Array]:
     """(n,) the settings of a sweep, increasing, and (seed, n) a quantity at them; nan where a seed has no such run.
 
-    Args:
-        record: the runs of one condition.
-        over: name of the swept coordinate, as ``"width"``.
-        values: record -> (run,).
+    Of the runs of one condition, over a coordinate, as ``"width"``; ``values`` gives the quantity, (run,).
     """
     settings, seeds = np.unique(record[over].values), np.unique(record.seed.values)
     table = np.full((len(seeds), len(settings)), np.nan)

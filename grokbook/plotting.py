@@ -121,12 +121,9 @@ def curves(
     thin: bool = True,
     width: float = 1.8,
 ) -> Axes:
-    """Every seed as a thin line, their median as a thick one, and the range between lowest and highest as a band.
+    """Every seed as a line if ``thin``, their median as a thick one, and the range from lowest to highest as a band.
 
-    Args:
-        x: (n,) what the seeds are drawn against.
-        values: (seed, n); nan where a seed has no value. Columns without any value are left out.
-        thin: draw the seeds' own lines, not only band and median.
+    Values (seed, n) against x (n,); nan where a seed has no value. Columns without any value are left out.
     """
     steps, seeds = np.asarray(x, float), np.atleast_2d(np.asarray(values, float))
     some = np.isfinite(seeds).any(0)
@@ -173,9 +170,8 @@ def heatmap(
 ) -> Any:
     """A map of (rows, columns) values, rows upwards from the bottom; returns the image, for a colour bar.
 
-    Args:
-        centre: use the diverging colours with zero in their middle.
-        limit: (lowest, highest) colour; None takes the values' own, ignoring the most extreme 0.1 % at each end.
+    With ``centre`` the colours diverge from zero. Without a ``limit``, (lowest, highest), they span the values, but for
+    the most extreme 0.1 % at each end.
     """
     values = np.asarray(values, float)
     if limit is None:

@@ -89,9 +89,8 @@ def story(entry: Entry) -> list[str]:
 def enter(chapter: str, claims: Mapping[str, Claim], standing: Mapping[str, str], why: str) -> list[str]:
     """Enter a chapter's claims whose parts are not the register's last version; their ids.
 
-    Args:
-        standing: claim id -> the size of the record that exists, or "none".
-        why: needed where one of them has a record; ``ValueError`` where it is empty then.
+    ``standing`` has the size of the record that exists, or "none", by claim id; ``ValueError`` without a ``why`` for a
+    claim that has one.
     """
     entries, made = load(chapter), []
     for id, claim in claims.items():

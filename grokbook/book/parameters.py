@@ -6,8 +6,9 @@ through `resolve`. The notebook makes the same settings, so that plain papermill
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from grokbook import session
@@ -17,6 +18,15 @@ from grokbook.words import suggest
 
 class BadInput(ValueError):
     """Something the user asked for cannot be; the message is one line that says what is allowed."""
+
+
+@contextlib.contextmanager
+def asked_of(owner: str = "") -> Iterator[None]:
+    """While it lasts, a ``ValueError`` is what the user asked for and ``owner`` refuses: a BadInput."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInput(f"{owner}: {error}" if owner else str(error)) from None
 
 
 def one_of(what: str, value: str, known: Iterable[str], meant: Iterable[str] = ()) -> str:
@@ -53,9 +63,7 @@ def parse_assignments(texts: Iterable[str]) -> dict[str, str]:
 def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str, Any]) -> dict[str, Any]:
     """The given values with their declared types, text read as them; ``BadInput`` for an unknown name, or another type.
 
-    Args:
-        owner: whose parameters they are, for the messages.
-        known: name -> type and default, see ``settings.declared``.
+    They are parameters of ``owner``, which takes those ``known``, name -> type and default (see ``settings.declared``).
     """
     values = {}
     for name, value in given.items():
@@ -84,10 +92,8 @@ def resolve(page: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """
     settings = settings_of(page)
     values = convert(page, declared(settings), given)
-    try:
+    with asked_of(page):
         made = settings(**values)
-    except ValueError as error:
-        raise BadInput(f"{page}: {error}") from None
     check_device(values.get("device", "auto"))
     return {name: getattr(made, name) for name in values}
 

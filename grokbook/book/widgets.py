@@ -87,11 +87,9 @@ def frames(
 
 
 def choose(widgets: Mapping[str, Html], *, description: str) -> Html:
-    """One of several sets of frames at a time, by a list in front of them.
+    """One of several sets of frames at a time, by a list in front of them: what a line of it says -> what it shows.
 
-    Args:
-        widgets: what a line of the list says -> what it shows.
-        description: the list's name, e.g. "family".
+    The list's name is its ``description``, e.g. "family".
     """
     options = "".join(f"<option>{html.escape(name)}</option>" for name in widgets)
     boxes = "".join(f"<div{' hidden' * (k > 0)}>{one.markup}</div>" for k, one in enumerate(widgets.values()))
@@ -108,9 +106,7 @@ def choose(widgets: Mapping[str, Html], *, description: str) -> Html:
 def live(draw: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
     """Sliders that call ``draw`` anew, where a kernel runs behind the page; nothing in a built book, which has none.
 
-    Args:
-        draw: draws with matplotlib, given one of each of the choices by name.
-        choices: name -> (n,) what its slider runs through, from the first.
+    It draws with matplotlib, given one of each of the choices by name: (n,) what a slider runs through, from the first.
     """
     if session.current().figures:
         return None

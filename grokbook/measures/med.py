@@ -14,17 +14,16 @@ def main_embedding_difference(
 ) -> Array:
     """MED: how far the embeddings of consecutive numbers lie apart, Gu et al. (2025), definition 4.2.
 
-    From (..., p, d) to (...). The defaults are the definition. The measure changes when the residues are relabelled by
-    i -> a i, which leaves addition the same task: the MED of the relabelled embedding is the one with ``step=a``.
+    From (..., p, d), a row a residue, in order, without a positional table, to (...). The defaults are the definition.
+    The measure changes when the residues are relabelled by i -> a i, which leaves addition the same task: the MED of
+    the relabelled embedding is the one with ``step=a``.
 
     Args:
-        embedding: (..., p, d) one row a residue, in order; word embeddings, without a positional table.
         cyclic: count the differences that wrap from p - 1 to 0.
         reduction: "mean" or "sum" over the differences.
         step: compare i with i + step, not a multiple of p.
 
-    Raises:
-        ValueError: fewer than two rows, a step without a difference, or an unknown reduction.
+    ``ValueError`` for fewer than two rows, a step without a difference, or an unknown reduction.
     """
     embedding = as_embedding(embedding, "(..., p, d)", 2)
     p = embedding.shape[-2]

@@ -53,7 +53,8 @@ class Entry:
     def is_done(self, out: Path) -> bool:
         """Whether its record, or that of the full experiment, is among the committed ones or in a folder."""
         asked = (self.experiment,) if self.experiment.scale == "full" else (self.experiment, self.full)
-        return any(_is_in(folder, one) for one in asked for folder in (records.ROOT / "results", out))
+        places = ((one, folder) for one in asked for folder in (records.ROOT / "results", out))
+        return any(runner.status(one, whole=False, out=folder).state == "present" for one, folder in places)
 
 
 def minutes(experiment: Experiment, device: str) -> float:
@@ -101,10 +102,6 @@ def _entry(given: dict[str, Any]) -> Entry:
     return Entry(experiment, known.make(), given["why"], given["priority"], minutes)
 
 
-def _is_in(folder: Path, experiment: Experiment) -> bool:
-    return runner.status(experiment, whole=False, out=folder).state == "present"
-
-
 class Queue:
     """What of the entries is to be trained on a device, into a folder."""
 
@@ -113,7 +110,8 @@ class Queue:
         self.left: dict[str, float] = {}  # of an experiment's work, what other records do not have; by hash
         self.took: dict[str, tuple[float, float]] = {}  # minutes that a chapter's records took here, and were to take
         for one in found:
-            made = records.heading(records.stored_path(one.experiment, out)) if _is_in(out, one.experiment) else {}
+            there = runner.status(one.experiment, whole=False, out=out)
+            made = records.heading(there.path) if there.path and there.state == "present" else {}
             if made.get("device") == device and (device == "cuda" or made["machine"] == records.processor()):
                 took, estimated = self.took.get(one.chapter, (0.0, 0.0))
                 self.took[one.chapter] = took + made["wall_seconds"] / 60, estimated + one.minutes(device)

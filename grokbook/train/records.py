@@ -374,11 +374,8 @@ def select(record: xr.Dataset, **wanted: object) -> xr.Dataset:
     """The runs whose recipe has these values, for example ``label="GD"``; numbers are compared to nine digits."""
     keep = np.ones(record.sizes["run"], bool)
     for name, value in wanted.items():
-        column = record[name].values
-        if isinstance(value, float):
-            keep &= np.isclose(column.astype(float), value, rtol=1e-9, atol=0)
-        else:
-            keep &= column == value
+        own = record[name].values
+        keep &= np.isclose(own.astype(float), value, rtol=1e-9, atol=0) if isinstance(value, float) else own == value
     return record.isel(run=np.flatnonzero(keep))
 
 

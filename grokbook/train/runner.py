@@ -131,8 +131,7 @@ def _log(experiment: Experiment, source: str, began: float) -> None:
 def choose_device(device: str | None = None) -> str:
     """``"cpu"`` or ``"cuda"``, from the argument or else the session; ``"auto"`` takes a GPU where there is one.
 
-    Raises:
-        ValueError: an unknown device, or CUDA where there is none.
+    ``ValueError`` for an unknown device, or CUDA where there is none.
     """
     wanted = session.current().device if device in (None, "auto") else device
     one_of("device", wanted, DEVICES)

@@ -66,7 +66,7 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["book", "--fersh"], ["--fersh", 'did you mean "--fresh"?']),
         (["train", "gromov/learning_curves", "--workers", "0"], ["--workers", "'0'", "from 1 to 1,000,000"]),
         (["train", "gromov/learning_curves", "-p", "device=cuda"], ['no parameter "device"']),
-        (["queue", "--minutes", "5"], ["--minutes and --cores are for --run"]),
+        (["queue", "--minutes", "5"], ["--minutes and --workers are for --run"]),
         (["train", "gromov/learning\ncurves"], ["learning\\ncurves", "learning_curves"]),
         (["bo\nok"], ["bo\\nok"]),
         (["verify", "liu/planes", "--reduced"], ["nothing stands in for liu/planes", "--reduced"]),
