@@ -352,9 +352,6 @@ def lean(svg: bytes) -> bytes:
         value = float(number)
         return round(100 * round(value, 1 if abs(value) >= 10 else 2))
 
-    def shortened(number: re.Match[bytes]) -> bytes:
-        return b"%g" % (rounded(number[0]) / 100)
-
     def relative(path: re.Match[bytes]) -> bytes:
         text, before, here, start = "", "", (0, 0), (0, 0)
         for letter, numbers in re.findall(rb"([MLCQz])([^MLCQz]*)", path[1]):
@@ -374,7 +371,7 @@ def lean(svg: bytes) -> bytes:
     svg = re.sub(rb' d="([^"]*)"', relative, svg)
     svg = re.sub(
         rb' (x|y|cx|cy|x[12]|y[12]|width|height)="[^"]*"',
-        lambda attribute: re.sub(rb"-?\d+\.\d{3,}", shortened, attribute[0]),
+        lambda attribute: re.sub(rb"-?\d+\.\d{3,}", lambda number: b"%g" % (rounded(number[0]) / 100), attribute[0]),
         svg,
     )
     return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb"<!--.*?-->", b"", svg))

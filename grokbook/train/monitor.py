@@ -73,10 +73,6 @@ def _weight_norms(now: Measured) -> Numbers:
     return _norms("weight_norm", {name: value for name, value in now.weights.items() if name not in buffers})
 
 
-def _total_norm(now: Measured) -> Numbers:
-    return {"total_norm": np.sqrt(sum(np.square(norm) for norm in _weight_norms(now).values()))}
-
-
 # Name in an experiment -> the numbers it logs, each (M,); or those that a summary makes of a record, by variable.
 MEASURES: dict[str, Callable[[Any], dict[str, Any]]] = {}
 WHERE: dict[str, str] = {}  # the modules that register them, which workers import
@@ -156,5 +152,5 @@ def kept(name: str, now: Measured) -> NDArray[Any]:
 register(
     weight_norm=_weight_norms,
     gradient_norm=lambda now: _norms("gradient_norm", now.gradients()),
-    total_norm=_total_norm,
+    total_norm=lambda now: {"total_norm": np.sqrt(sum(np.square(norm) for norm in _weight_norms(now).values()))},
 )
