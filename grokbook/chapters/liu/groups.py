@@ -78,19 +78,11 @@ def chance_of(misfit: ArrayLike) -> Array:
     return np.searchsorted(by_chance(), misfit, side="right") / len(by_chance())
 
 
-def _known(pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(6, 6) where ordered pairs (n, 2) are."""
-    known = np.zeros((6, 6), bool)
-    known[tuple(pairs.T)] = True
-    return known
-
-
-def predicted_accuracy(matrices: Array, pairs: NDArray[np.int64], table: NDArray[np.int64]) -> float:
-    """`theory.predicted_accuracy` for matrices (element, k, k) and ordered pairs (n, 2), with products, Fig. 18 (d)."""
+def predicted_accuracy(matrices: Array, known: NDArray[np.bool_], table: NDArray[np.int64]) -> Array:
+    """`theory.predicted_accuracy` with products, Fig. 18 (d): matrices (..., g, k, k), known (..., g, g) -> (...)."""
     closed = measures.group_parallelogram_gaps(matrices, table) <= 0.5**0.5
-    answers = table.ravel()
-    couples = [(x, y) for x, y in combinations(range(len(answers)), 2) if answers[x] == answers[y]]
-    return float(theory.share_reached(_known(pairs).ravel(), closed, np.array(couples)))
+    couples = [(x, y) for x, y in combinations(range(table.size), 2) if table.flat[x] == table.flat[y]]
+    return theory.share_reached(known.reshape(*known.shape[:-2], -1), closed, np.array(couples))
 
 
 @section.study
@@ -111,21 +103,17 @@ def group_outcomes(group_fractions):
     more than 2 % of the variance, ``misfit`` of the best plane and the ``chance`` of it among random matrices.
     """
     record, table = group_fractions, group_table("S3")
-    predicted, implied = [], []
+    runs = zip(record.train_size.values.tolist(), record.seed.values.tolist(), strict=True)
+    known = np.array([GroupTask("S3", size).in_train(seed).reshape(table.shape) for size, seed in runs])
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
-    for matrices, size, seed in zip(embedding, record.train_size.values, record.seed.values, strict=True):
-        task = GroupTask("S3", int(size))
-        pairs = task.samples[task.in_train(int(seed))]
-        predicted.append(predicted_accuracy(matrices, pairs, table))
-        implied.append((theory.implied_products(_known(pairs), table) >= 0).mean())
     flat, seen = embedding.reshape(len(embedding), 6, -1), record.train_size.values / table.size
     misfit = np.array([hexagon(one).misfit for one in flat])
     values = {
         "size": record.train_size.values,
         "fraction": seen,
         "accuracy": seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy"),
-        "predicted": np.array(predicted),
-        "implied": np.array(implied),
+        "predicted": predicted_accuracy(embedding, known, table),
+        "implied": np.array([(theory.implied_products(one, table) >= 0).mean() for one in known]),
         "rqi": measures.group_representation_quality_index(embedding, table),
         "steps": record.reached_s3_rqi.values,
         "test_accuracy": last(record, "test_accuracy"),

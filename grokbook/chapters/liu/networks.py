@@ -93,18 +93,16 @@ def allowed(record: xr.Dataset) -> xr.Dataset:
     """
     p = int(record.p.values[0])
     embedding = record.W_E.isel(snapshot=-1).values.astype(float)
-    sets = list(train_sets(record))
-    seen = record.train_size.values / (p * (p + 1) / 2)
-    held = [theory.which_held(pairs, p) for pairs in sets]
-    implied = np.array([theory.implied(one, p) for one in held])  # (run, parallelogram)
+    held = np.array([theory.which_held(pairs, p) for pairs in train_sets(record)])  # (run, sample)
+    seen, implied = held.mean(-1), theory.implied(held, p)  # (run,), (run, parallelogram)
     gaps, random = measures.parallelogram_gaps(embedding), np.random.default_rng(0).normal(size=(1_000, p, 1))
     luck = [measures.parallelogram_gaps(theory.ground_state(one, p, random)) <= 0.01 for one in held]
     columns: dict[str, Any] = {
         "fraction": seen,
         "accuracy": seen * last(record, "train_accuracy") + (1 - seen) * last(record, "test_accuracy"),
-        "predicted": [theory.predicted_accuracy(*one) for one in zip(embedding, sets, strict=True)],
-        "predicted_strict": [theory.predicted_accuracy(*one, 0.01) for one in zip(embedding, sets, strict=True)],
-        "ideal_accuracy": [theory.ideal_accuracy(pairs, p) for pairs in sets],
+        "predicted": theory.predicted_accuracy(embedding, held),
+        "predicted_strict": theory.predicted_accuracy(embedding, held, 0.01),
+        "ideal_accuracy": theory.share_reached(held, implied, measures.sums_of(p).couples),
         "rqi": measures.representation_quality_index(embedding),
         "rqi_strict": measures.representation_quality_index(embedding, 0.01),
         "ideal_rqi": implied.mean(-1),
@@ -149,13 +147,10 @@ def mirrors(record: xr.Dataset) -> xr.Dataset:
     ``right``, and the share of them that is ``ideal``. The record keeps accuracies, not answers, but a network that
     knows its whole training set knows all mirrored pairs too; where it does not, ``right`` is nan.
     """
-    own, p, rows = select(record, label="b"), int(record.p.values[0]), []
-    for pairs in train_sets(own):
-        seen = np.zeros((p, p), bool)
-        seen[tuple(pairs.T)] = True
-        ideal = theory.ideal_accuracy(np.sort(pairs, -1), p, held_out=True)
-        rows.append(((~seen).sum(), (~seen & seen.T).sum(), float(ideal)))
-    held, mirrored, ideal = (np.array(column) for column in zip(*rows, strict=True))
+    own, p = select(record, label="b"), int(record.p.values[0])
+    sets = np.array(list(train_sets(own)))
+    seen, ideal = theory.as_table(sets, p), theory.ideal_accuracy(sets, p, held_out=True)
+    held, mirrored = (~seen).sum((1, 2)), (~seen & seen.swapaxes(1, 2)).sum((1, 2))
     right = np.round(last(own, "test_accuracy") * held) - mirrored
     right = np.where(last(own, "train_accuracy") > 1 - 1e-6, right, np.nan)
     columns = {"held": held, "mirrored": mirrored, "right": right, "ideal": ideal}

@@ -34,15 +34,20 @@ def parallelograms(p: int) -> NDArray[np.int64]:
     return pairs[couples].reshape(-1, 4)
 
 
-def which_held(pairs: ArrayLike, p: int) -> Held:
-    """(..., n, 2) pairs -> (..., N), which of all samples are among them; ``ValueError`` for a symbol outside."""
+def as_table(pairs: ArrayLike, p: int) -> NDArray[np.bool_]:
+    """(..., n, 2) pairs -> (..., p, p), which ordered pairs are among them; ``ValueError`` for a symbol outside."""
     pairs = np.asarray(pairs)
     if ((pairs < 0) | (pairs >= p)).any():
         raise ValueError(f"train_pairs must hold symbols from 0 to {p - 1}, got {pairs.min()} to {pairs.max()}")
-    seen = np.zeros((*pairs.shape[:-2], p * p), bool)  # of ordered pairs
+    seen = np.zeros((*pairs.shape[:-2], p * p), bool)
     np.put_along_axis(seen, pairs.astype(np.int64) @ np.array([p, 1]), True, -1)
-    i, j = sums_of(p).pairs.T
-    return seen[..., p * i + j] | seen[..., p * j + i]
+    return seen.reshape(*seen.shape[:-1], p, p)
+
+
+def which_held(pairs: ArrayLike, p: int) -> Held:
+    """(..., n, 2) pairs -> (..., N), which of all samples are among them; ``ValueError`` for a symbol outside."""
+    seen, (i, j) = as_table(pairs, p), sums_of(p).pairs.T
+    return seen[..., i, j] | seen[..., j, i]
 
 
 # ------------------------------------------------------------------------- what a training set implies, section 3.2, C
@@ -130,15 +135,14 @@ def ideal_accuracy(train_pairs: ArrayLike, p: int, *, held_out: bool = False) ->
     return share_reached(held, implied(held, p), sums_of(p).couples, held_out)
 
 
-def predicted_accuracy(embedding: ArrayLike, train_pairs: ArrayLike, delta: float = 0.1) -> Array:
+def predicted_accuracy(embedding: Array, held: Held, delta: float = 0.1) -> Array:
     """The accuracy that embeddings (..., p, d) allow after training on D, eqs 12 and 13, as a fraction (...).
 
     A sample is right if it is trained on or closes a parallelogram, to ``delta`` as in
     `grokbook.measures.representation_quality_index`, with one that is. Leading axes of both broadcast; nan where an
     embedding is not finite.
     """
-    gaps, p = parallelogram_gaps(embedding), np.shape(embedding)[-2]
-    found = share_reached(which_held(train_pairs, p), gaps <= delta, sums_of(p).couples)
+    found = share_reached(held, parallelogram_gaps(embedding) <= delta, sums_of(embedding.shape[-2]).couples)
     return np.where(np.isfinite(embedding).all((-2, -1)), found, np.nan)[()]
 
 

@@ -317,7 +317,7 @@ def test_an_ideal_representation_closes_what_is_implied_and_nothing_else():
 def test_predicted_accuracy_is_that_of_loops():
     embeddings = np.random.default_rng(0).standard_normal((6, 7, 2))
     sets, rows = theory.random_training_sets(7, 10, 6, generator=0), tuples(theory.parallelograms(7))
-    found = theory.predicted_accuracy(embeddings, sets, 0.6)
+    found = theory.predicted_accuracy(embeddings, theory.which_held(sets, 7), 0.6)
     gaps = measures.parallelogram_gaps(embeddings)
     for k, pairs in enumerate(sets):
         right = augmented(tuples(pairs), itertools.compress(rows, gaps[k] <= 0.6))
@@ -327,23 +327,20 @@ def test_predicted_accuracy_is_that_of_loops():
 
 def test_predicted_accuracy_of_a_line_is_ideal_and_of_nothing_closed_is_memory():
     line = np.arange(10.0)[:, None]
-    for pairs in theory.random_training_sets(10, 30, 20, generator=0):
-        lit = {i + j for i, j in tuples(pairs)}
-        assert theory.predicted_accuracy(line, pairs) == pytest.approx(np.mean([i + j in lit for i, j in ALL[10]]))
-        wild = np.random.default_rng(0).standard_normal((10, 1))
-        assert theory.predicted_accuracy(wild, pairs, 0) == pytest.approx(30 / 55)
-    assert theory.predicted_accuracy(line, STAGES["c"]) == pytest.approx(
-        np.mean([i + j in (2, 4, 6) for i, j in ALL[10]])
-    )
+    wild = np.random.default_rng(0).standard_normal((10, 1))
+    for pairs in (*theory.random_training_sets(10, 30, 20, generator=0), np.array(STAGES["c"])):
+        lit, held = {i + j for i, j in tuples(pairs)}, theory.which_held(pairs, 10)
+        assert theory.predicted_accuracy(line, held) == pytest.approx(np.mean([i + j in lit for i, j in ALL[10]]))
+        assert theory.predicted_accuracy(wild, held, 0) == pytest.approx(len(pairs) / 55)
 
 
 def test_predicted_accuracy_broadcasts_one_training_set_over_many_embeddings():
     embeddings = np.random.default_rng(0).standard_normal((2, 3, 10, 1))
-    found = theory.predicted_accuracy(embeddings, TRAIN_58)
+    one, several = (theory.which_held(s, 10) for s in (TRAIN_58, theory.random_training_sets(10, 20, 4, generator=0)))
+    found = theory.predicted_accuracy(embeddings, one)
     assert found.shape == (2, 3)
-    assert found[1, 2] == theory.predicted_accuracy(embeddings[1, 2], TRAIN_58)
-    several = theory.predicted_accuracy(embeddings[0, 0], theory.random_training_sets(10, 20, 4, generator=0))
-    assert several.shape == (4,)
+    assert found[1, 2] == theory.predicted_accuracy(embeddings[1, 2], one)
+    assert theory.predicted_accuracy(embeddings[0, 0], several).shape == (4,)
 
 
 # --- the transition -----------------------------------------------------------------------------------------
@@ -409,12 +406,12 @@ def test_group_predicted_accuracy_is_that_of_loops():
     for size in (4, 8, 24):
         train = pairs[generator.permutation(36)[:size]]
         gaps = measures.group_parallelogram_gaps(embeddings, table)
-        found = [predicted_accuracy(one, train, table) for one in embeddings]
+        found = predicted_accuracy(embeddings, theory.as_table(train, 6), table)
         for k in range(5):
             rows = [x + y for x, y in itertools.compress(couples, gaps[k] <= math.sqrt(0.5))]
             assert found[k] == pytest.approx(len(augmented(tuples(train), rows)) / 36)
         assert size / 36 < max(found) <= 1
-    assert predicted_accuracy(permutation_matrices(3), np.array([(0, 1)]), table) == pytest.approx(6 / 36)
+    assert predicted_accuracy(permutation_matrices(3), theory.as_table([(0, 1)], 6), table) == pytest.approx(6 / 36)
 
 
 # --- bad input ----------------------------------------------------------------------------------------------
@@ -437,7 +434,7 @@ def test_an_embedding_that_is_not_finite_has_no_predicted_accuracy():
     line = np.arange(6.0)[:, None]
     broken = line.copy()
     broken[2] = np.nan
-    found = theory.predicted_accuracy(np.stack([line, broken]), np.array([[0, 3], [1, 1], [2, 5]]))
+    found = theory.predicted_accuracy(np.stack([line, broken]), theory.which_held([[0, 3], [1, 1], [2, 5]], 6))
     assert np.isfinite(found[0]) and np.isnan(found[1])
 
 
