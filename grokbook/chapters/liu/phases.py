@@ -45,9 +45,15 @@ PANELS = {
 COARSE: list[dict[str, Any]] = [{"coarseness": 2}, {"steps": 10_000, "coarseness": 2}]
 
 
-def phase_map(name: str, runs: Sequence[Run]) -> Experiment:
-    """A phase diagram: cells and seeds side by side; a run leaves when both accuracies have been reached."""
-    return Experiment(f"liu/{name}", tuple(runs), Schedule(log=40), snapshots=(-1,), keep=("W_E",), watch=BOTH_REACHED)
+def _enter(name: str, about: str, smaller: Sequence[dict[str, Any]], runs: Callable[[Settings], list[Run]]) -> None:
+    """Enter a phase diagram as an experiment: a run leaves when both accuracies have been reached."""
+
+    def make(s: Settings) -> Experiment:
+        return Experiment(f"liu/{name}", tuple(runs(s)), Schedule(log=40), snapshots=(-1,), keep=("W_E",),
+                          watch=BOTH_REACHED)  # fmt: skip
+
+    make.__name__, make.__doc__ = name, about
+    section.experiment(smaller=smaller)(make)
 
 
 def eps_of(task: AdditionTask) -> float:
@@ -60,12 +66,9 @@ def _addition_runs(s: Settings, kind: str, splits: bool) -> list[Run]:
     target_size = 0 if kind == "classification" else 30
     order: Any = {} if splits else {"recipe": "diagram"}  # of random draws, behind the published step counts
     task = AdditionTask(s.p, s.train_size, target_size, **order)
-    if kind == "rates":
-        cells = product(RATES_A[:: s.coarseness], repeat=2)
-        optimizers = [two_groups(rate, 0.0, embedding, eps=eps_of(task)) for embedding, rate in cells]
-    else:
-        cells = product(DECAYS[kind][:: s.coarseness], RATES[:: s.coarseness])
-        optimizers = [two_groups(rate, decay, eps=eps_of(task)) for decay, rate in cells]
+    rows, columns, name = (RATES_A, RATES_A, "embedding") if kind == "rates" else (DECAYS[kind], RATES, "decay")
+    cells = product(rows[:: s.coarseness], columns[:: s.coarseness])
+    optimizers = [two_groups(rate, eps=eps_of(task), **{name: one}) for one, rate in cells]
     chosen = solvable_seeds(s.p, s.train_size, s.split_seeds, target_size) if splits else (PUBLISHED_SEED[kind],)
     return [toy_run(task, optimizer, s.steps, seed, **order) for optimizer in optimizers for seed in chosen]
 
@@ -80,26 +83,16 @@ def _group_runs(s: Settings, splits: bool) -> list[Run]:
     return [Run(task, model, two_groups(rate, decay), s.steps, seed) for decay, rate, seed in cells]
 
 
-def _enter(letter: str, kind: str, splits: bool) -> None:
-    """Enter one diagram of Fig. 6 as an experiment, ``phases_rates`` for one, and ``phases_rates_splits``."""
-
-    def make(s: Settings) -> Experiment:
-        runs = _group_runs(s, splits) if kind == "group" else _addition_runs(s, kind, splits)
-        return phase_map(make.__name__, runs)
-
-    make.__name__ = f"phases_{kind}{'_splits' * splits}"
-    make.__doc__ = f"Fig. 6 ({letter}), {'over several splits' if splits else 'on the published split'}."
-    section.experiment(smaller=COARSE if splits else COARSE[1:])(make)
+for _splits, _where in ((False, "on the published split"), (True, "over several splits")):
+    for _letter, (_name, (_kind, _)) in zip("abcd", PANELS.items(), strict=True):
+        _runs = _group_runs if _kind == "group" else partial(_addition_runs, kind=_kind)
+        _enter(_name + "_splits" * _splits, f"Fig. 6 ({_letter}), {_where}.", COARSE[not _splits :],
+               partial(_runs, splits=_splits))  # fmt: skip
 
 
-for _splits in (False, True):
-    for _letter, (_kind, _) in zip("abcd", PANELS.values(), strict=True):
-        _enter(_letter, _kind, _splits)
-
-
-def panel(record: xr.Dataset, name: str) -> Diagram:
+def panel(record: xr.Dataset) -> Diagram:
     """One panel of Fig. 6, or of the same over several splits."""
-    return maps.diagram(record, PANELS[name.removesuffix("_splits")][1])
+    return maps.diagram(record, "W_E_lr" if np.ptp(record.W_E_lr.values) else "weight_decay")
 
 
 def comparable(record: xr.Dataset) -> bool:
@@ -112,7 +105,7 @@ def comparable(record: xr.Dataset) -> bool:
 def on_time(record: xr.Dataset, *, outliers: bool = True) -> float:
     """Share of the published generalising cells of Fig. 6 (b) whose two times are ours, with or without those that do
     not fit their neighbours (see ``outlying``); nan for another table."""
-    found = panel(record, "phases_regression")
+    found = panel(record)
     agree = maps.same_times(found, "regression")
     counted = outliers | ~maps.outlying(found, "regression")
     return float(np.nanmean(agree[counted])) if comparable(record) else np.nan
@@ -138,20 +131,19 @@ SWEEPS = tuple(PANELS)[1:]
 
 def touching(*records: xr.Dataset, axis: int) -> Array:
     """(panel,) how often comprehension and memorisation are neighbours along an axis in (b), (c) and (d)."""
-    found = (panel(one, name) for one, name in zip(records, SWEEPS, strict=True))
-    return np.array([maps.contacts(one.phases, axis) for one in found])
+    return np.array([maps.contacts(panel(one).phases, axis) for one in records])
 
 
 def wider(*records: xr.Dataset) -> Array:
     """(panel,) in (b), (c) and (d), decoder rates that generalise at the best decay over those without decay."""
-    rates = (panel(one, name).generalises.sum(1) for one, name in zip(records, SWEEPS, strict=True))
+    rates = (panel(one).generalises.sum(1) for one in records)
     return np.array([one.max() / one[0] for one in rates])
 
 
 def later(*records: xr.Dataset) -> NDArray[np.bool_]:
     """(cell,) of the cells there that generalise, as does their rate without decay, whether decay delays it."""
-    found = (panel(one, name) for one, name in zip(records, SWEEPS, strict=True))
-    return np.concatenate([(d.t_val[1:] > d.t_val[0])[d.generalises[1:] & d.generalises[0]].ravel() for d in found])
+    found = map(panel, records)
+    return np.concatenate([(d.t_val[1:] > d.t_val[0])[d.generalises[1:] & d.generalises[0]] for d in found])
 
 
 def structured(record: xr.Dataset) -> NDArray[np.bool_]:
@@ -182,53 +174,44 @@ def late_corner(found: Diagram) -> float:
     return float(t[0] / np.nanmin(t))
 
 
-def _part(name: str, words: str, measure: Callable[[Diagram], Any], bound: Bound,
-          show: Callable[[float], str] = number) -> Part:  # fmt: skip
+def _part(words: str, measure: Callable[[Diagram], Any], bound: Bound, show: Callable[[float], str] = number) -> Part:
     """A part about one diagram."""
-    return Part(words, lambda record: measure(panel(record, name)), bound, show, on=(name,))
+    return Part(words, lambda record: measure(panel(record)), bound, show)
 
 
-def _cells(name: str, least: float) -> Part:
+def _cells(kind: str, least: float) -> Part:
     def alike(record: xr.Dataset) -> float:
-        return maps.same_phase(panel(record, name), PANELS[name][0]).mean() if comparable(record) else np.nan
+        return maps.same_phase(panel(record), kind).mean() if comparable(record) else np.nan
 
-    words = f"cells with the published phase, waits known to {maps.GRID} steps"
-    return Part(words, alike, at_least(least), percent, on=(name,))
-
-
-def _occurring(name: str) -> Part:
-    return _part(name, "phases that occur, of four", lambda found: found.occurring, exactly(4))
+    return Part(f"cells with the published phase, waits known to {maps.GRID} steps", alike, at_least(least), percent)
 
 
-def _edge(name: str) -> tuple[Part, ...]:
-    part = partial(_part, name)
-    return (
-        part("decoder rates with a boundary at 1 to 20 times them", lambda found: boundary(found)[0], at_least(0.8),
-             percent),
-        part("slope of the boundary, on logarithmic axes", lambda found: boundary(found)[1], near(1, 0.25)),
-        part("cells that generalise at a third of the decoder's rate or less",
-             lambda found: found.generalises[found.y[:, None] / found.x <= 1 / 3].sum(), exactly(0)),
-        part("cells in confusion", lambda found: (found.phases == CONFUSION).sum(), exactly(0)),
-    )  # fmt: skip
-
+OCCURRING = _part("phases that occur, of four", lambda found: found.occurring, exactly(4))
+EDGE = (
+    _part("decoder rates with a boundary at 1 to 20 times them", lambda found: boundary(found)[0], at_least(0.8),
+          percent),
+    _part("slope of the boundary, on logarithmic axes", lambda found: boundary(found)[1], near(1, 0.25)),
+    _part("cells that generalise at a third of the decoder's rate or less",
+          lambda found: found.generalises[found.y[:, None] / found.x <= 1 / 3].sum(), exactly(0)),
+    _part("cells in confusion", lambda found: (found.phases == CONFUSION).sum(), exactly(0)),
+)  # fmt: skip
 
 section.claim("fig6a", "Fig. 6a",
     "Without decay, embeddings must learn faster than the decoder: below some ratio of the rates nothing generalises.",
-    _cells("phases_rates", 0.85), *_edge("phases_rates"),
+    _cells("rates", 0.85), *EDGE, on="phases_rates",
     paper="29 cells of comprehension, 31 of grokking, 109 of memorisation; boundary at 1.8 to 5.6 times")  # fmt: skip
 
 section.claim("fig6a-sides", "Fig. 6a, section 4.1",
     "With an extremely slow decoder even fast embeddings generalise late; comprehension ends at a ratio of the rates.",
-    _part("phases_rates", "fastest embeddings: steps to generalise with the slowest decoder / the fewest", late_corner,
-          at_least(10)),
-    _part("phases_rates", "slope of the upper edge of comprehension, on logarithmic axes", upper_slope, near(1, 0.25)),
-    paper="“faster, but not too much”; that the border is a ratio of the rates, we add")  # fmt: skip
+    _part("fastest embeddings: steps to generalise with the slowest decoder / the fewest", late_corner, at_least(10)),
+    _part("slope of the upper edge of comprehension, on logarithmic axes", upper_slope, near(1, 0.25)),
+    on="phases_rates", paper="“faster, but not too much”; that the border is a ratio of the rates, we add")  # fmt: skip
 
 section.claim("fig6a-splits", "Fig. 6a", "The boundary is the same for other splits.",
-    *_edge("phases_rates_splits"), whose="ours")  # fmt: skip
+    *EDGE, on="phases_rates_splits", whose="ours")  # fmt: skip
 
 section.claim("fig6b", "Fig. 6b", "Regression has the four phases: cell by cell, those that are published.",
-    _cells("phases_regression", 0.9), _occurring("phases_regression"),
+    _cells("regression", 0.9), OCCURRING, on="phases_regression",
     paper="17 cells of comprehension, 60 of grokking, 60 of memorisation, 39 of confusion")  # fmt: skip
 
 
@@ -254,29 +237,27 @@ section.claim(
     "fig6b-order",
     "Fig. 6b to d, section 4",
     "Grokking is sandwiched between comprehension and memorisation.",
-    _part(SWEEPS[0], "in (b), steps from comprehension to memorisation as decay grows", _up(MEMORISATION),
-          exactly(0)),
-    _part(SWEEPS[0], "and to grokking", _up(GROKKING), above(0)),
+    _part("in (b), steps from comprehension to memorisation as decay grows", _up(MEMORISATION), exactly(0)),
+    _part("and to grokking", _up(GROKKING), above(0)),
     Part("contacts with memorisation along the decay in (b), (c), (d)", partial(touching, axis=0),
          exactly(0), every=True, on=SWEEPS),
     Part("and along the rate", partial(touching, axis=1), exactly(0), every=True, on=SWEEPS),
+    on=SWEEPS[0],
 )  # fmt: skip
 
-
-_of_splits = partial(_part, "phases_regression_splits")
 section.claim(
     "fig6b-splits",
     "Fig. 6b",
     "The same four phases for other splits.",
-    _of_splits("least share of cells in a phase", lambda one: min((one.phases == code).mean() for code in range(4)),
-               at_least(0.04), percent),
-    _of_splits("highest rate without decay", lambda one: one.phases[0, -1], exactly(MEMORISATION), phase_name),
-    _of_splits("highest rate, highest decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), phase_name),
-    _of_splits("share of comprehension at rates up to 1e-3",
-               lambda one: (one.x[np.nonzero(one.phases == COMPREHENSION)[1]] <= 1.001e-3).mean(), at_least(0.75),
-               percent),
-    _of_splits("steps from comprehension to memorisation, less a fifth of those to grokking",
-               lambda one: _up(MEMORISATION)(one) - 0.2 * _up(GROKKING)(one), at_most(1)),
+    _part("least share of cells in a phase", lambda one: min((one.phases == code).mean() for code in range(4)),
+          at_least(0.04), percent),
+    _part("highest rate without decay", lambda one: one.phases[0, -1], exactly(MEMORISATION), phase_name),
+    _part("highest rate, highest decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), phase_name),
+    _part("share of comprehension at rates up to 1e-3",
+          lambda one: (one.x[np.nonzero(one.phases == COMPREHENSION)[1]] <= 1.001e-3).mean(), at_least(0.75), percent),
+    _part("steps from comprehension to memorisation, less a fifth of those to grokking",
+          lambda one: _up(MEMORISATION)(one) - 0.2 * _up(GROKKING)(one), at_most(1)),
+    on="phases_regression_splits",
     whose="ours",
 )  # fmt: skip
 
@@ -290,35 +271,36 @@ section.claim(
     "fig6c",
     "Fig. 6c",
     "Classification has the same phases, and grokking needs more decay than comprehension.",
-    _cells("phases_classification", 0.85),
-    _part("phases_classification", "median decay of grokking above that of comprehension", _apart, at_least(4)),
-    _occurring("phases_classification"),
+    _cells("classification", 0.85),
+    _part("median decay of grokking above that of comprehension", _apart, at_least(4)),
+    OCCURRING,
+    on="phases_classification",
     paper="30 cells of comprehension, 85 of grokking, 50 of memorisation, 11 of confusion; of decay only the figure",
 )
 
-
-_of_groups = partial(_part, "phases_group_splits")
 section.claim(
     "fig6d",
     "Fig. 6d",
     "The permutation group S₃ has the four phases too: other splits.",
-    _occurring("phases_group_splits"),
-    _of_groups("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30",
-               lambda one: one.generalises[np.ix_(one.y <= 30, (one.x >= 5e-5) & (one.x <= 2e-4))].mean(),
-               at_least(0.6), percent),
-    _of_groups("cells that generalise at decay 200", lambda one: one.generalises[one.y >= 200].sum(), exactly(0)),
-    _of_groups("least decay with confusion",
-               lambda one: one.y[(one.phases == CONFUSION).any(1)].min(initial=np.inf), at_least(50)),
+    OCCURRING,
+    _part("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30",
+          lambda one: one.generalises[np.ix_(one.y <= 30, (one.x >= 5e-5) & (one.x <= 2e-4))].mean(), at_least(0.6),
+          percent),
+    _part("cells that generalise at decay 200", lambda one: one.generalises[one.y >= 200].sum(), exactly(0)),
+    _part("least decay with confusion", lambda one: one.y[(one.phases == CONFUSION).any(1)].min(initial=np.inf),
+          at_least(50)),
+    on="phases_group_splits",
 )  # fmt: skip
 
 section.claim(
     "fig6d-published",
     "Fig. 6d",
     "S₃ on the split of the publication: the same phases, cell by cell.",
-    _cells("phases_group", 0.85),
-    _occurring("phases_group"),
-    _part("phases_group", "most frequent phase", lambda one: np.bincount(one.phases.ravel()).argmax(),
-          exactly(COMPREHENSION), phase_name),
+    _cells("group", 0.85),
+    OCCURRING,
+    _part("most frequent phase", lambda one: np.bincount(one.phases.ravel()).argmax(), exactly(COMPREHENSION),
+          phase_name),
+    on="phases_group",
     paper="73 cells of comprehension, 31 of grokking, 62 of memorisation, 10 of confusion",
 )  # fmt: skip
 
@@ -326,30 +308,30 @@ section.claim(
 # Figs 13 to 15: the decoder's rate, in the range that appendix G states, against batch size, initial size and weight
 # decay of the embeddings. The paper does not say which values of these it tried.
 KNOB_RATES = tuple(float(10**e) for e in np.linspace(-4, -2, 9))
+KNOBS = {
+    "batch": (45, 25, 15, 9, 5, 3),
+    "scale": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    "decay": (0.0, 0.1, 0.3, 1.0, 3.0, 10.0),
+}
 
 
-def _enter_knob(figure: int, name: str, values: Sequence[float]) -> None:
-    """Enter the decoder's rate against one other setting as an experiment, on several splits of two tasks."""
-
-    def make(s: Settings) -> Experiment:
-        runs: list[Run] = []
-        for kind, target_size in (("regression", 30), ("classification", 0)):
-            task = AdditionTask(s.p, s.train_size, target_size)
-            seeds = solvable_seeds(s.p, s.train_size, s.split_seeds, target_size)
-            for value, rate, seed in product(values[:: s.coarseness], KNOB_RATES[:: s.coarseness], seeds):
-                optimizer = two_groups(rate, embedding_decay=value if name == "decay" else 0.0, eps=eps_of(task))
-                scale = value if name == "scale" else 1.0
-                batch = int(value) if name == "batch" and value < s.train_size else None
-                runs.append(toy_run(task, optimizer, s.steps, seed, kind, batch, init_scale=scale))
-        return phase_map(make.__name__, runs)
-
-    make.__name__, make.__doc__ = f"phases_{name}", f"Fig. {figure}: decoder learning rate against {name}."
-    section.experiment(smaller=COARSE)(make)
+def _knob_runs(s: Settings, name: str) -> list[Run]:
+    """The decoder's rate against one other setting, on several splits of two tasks."""
+    runs: list[Run] = []
+    for kind, target_size in (("regression", 30), ("classification", 0)):
+        task = AdditionTask(s.p, s.train_size, target_size)
+        seeds = solvable_seeds(s.p, s.train_size, s.split_seeds, target_size)
+        for value, rate, seed in product(KNOBS[name][:: s.coarseness], KNOB_RATES[:: s.coarseness], seeds):
+            optimizer = two_groups(rate, embedding_decay=value if name == "decay" else 0.0, eps=eps_of(task))
+            scale = value if name == "scale" else 1.0
+            batch = int(value) if name == "batch" and value < s.train_size else None
+            runs.append(toy_run(task, optimizer, s.steps, seed, kind, batch, init_scale=scale))
+    return runs
 
 
-_enter_knob(13, "batch", (45, 25, 15, 9, 5, 3))
-_enter_knob(14, "scale", (0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
-_enter_knob(15, "decay", (0.0, 0.1, 0.3, 1.0, 3.0, 10.0))
+for _figure, _name in enumerate(KNOBS, 13):
+    _enter(f"phases_{_name}", f"Fig. {_figure}: decoder learning rate against {_name}.", COARSE,
+           partial(_knob_runs, name=_name))  # fmt: skip
 
 
 def batch_sizes(record: xr.Dataset) -> Array:
@@ -429,23 +411,22 @@ section.claim("fig14", "Fig. 14", "Small initial embeddings help generalisation.
     _gain("regression"), _gain("classification"), on="phases_scale")  # fmt: skip
 
 
+def of_tasks(record: xr.Dataset) -> list[Diagram]:
+    """The diagrams of Fig. 15: regression, classification."""
+    return [maps.diagram(own, "W_E_weight_decay") for _, own in conditions(record)]
+
+
 def changed(record: xr.Dataset) -> float:
     """Share of cells whose phase differs between no decay of the embeddings and a decay of 1 or the next larger."""
-    rows = []
-    for _, own in conditions(record):
-        found = maps.diagram(own, "W_E_weight_decay")
-        if found.y[-1] < 1 - 1e-9:
-            return np.nan
-        rows.append(found.phases[0] != found.phases[np.flatnonzero(found.y >= 1 - 1e-9)[0]])
-    return float(np.mean(rows))
+    rows = [one.phases[0] != one.phases[one.y >= 1 - 1e-9][:1] for one in of_tasks(record)]
+    return float(np.mean(rows))  # nan where there is no such decay
 
 
 def beside_decoder(embeddings: xr.Dataset, *others: xr.Dataset) -> list[float]:
     """Share of cells whose phase differs between no decay and the largest of the embeddings', over the same of the
     decoder's decay of that size; regression, classification."""
     shares = []
-    for (_, own), other in zip(conditions(embeddings), others, strict=True):
-        one, two = maps.diagram(own, "W_E_weight_decay"), maps.diagram(other)
+    for one, two in zip(of_tasks(embeddings), map(maps.diagram, others), strict=True):
         row = np.argmin(np.abs(two.y - one.y[-1]))
         shares.append((one.phases[0] != one.phases[-1]).mean() / (two.phases[0] != two.phases[row]).mean())
     return shares
@@ -453,13 +434,12 @@ def beside_decoder(embeddings: xr.Dataset, *others: xr.Dataset) -> list[float]:
 
 def two_sided(record: xr.Dataset) -> int:
     """For how many tasks some cells without decay of the embeddings comprehend and others memorise."""
-    rows = [maps.diagram(own, "W_E_weight_decay").phases[0] for _, own in conditions(record)]
-    return sum({COMPREHENSION, MEMORISATION} <= {*row.tolist()} for row in rows)
+    return sum({COMPREHENSION, MEMORISATION} <= {*one.phases[0].tolist()} for one in of_tasks(record))
 
 
 section.claim("fig15", "Fig. 15", "Weight decay of the embeddings hardly matters.",
-    Part("cells that change from no decay to a decay of 1", changed, at_most(0.3), percent, on=("phases_decay",)),
-    Part("tasks, of two, with comprehension and memorisation without it", two_sided, exactly(2), premise=True,
-         on=("phases_decay",)),
+    Part("cells that change from no decay to a decay of 1", changed, at_most(0.3), percent),
+    Part("tasks, of two, with comprehension and memorisation without it", two_sided, exactly(2), premise=True),
     Part("cells that change from none to the largest / under as much decay of the decoder, Fig. 6b, c", beside_decoder,
-         at_most(0.5), every=True, on=("phases_decay", "phases_regression", "phases_classification")))  # fmt: skip
+         at_most(0.5), every=True, on=("phases_decay", "phases_regression", "phases_classification")),
+    on="phases_decay")  # fmt: skip
