@@ -61,6 +61,7 @@ SETTINGS = {
                       (30, 50, 100, 200, 400, 797), 0.5, 3_000, 100, 25),
 }  # fmt: skip
 DIGITS = {"source": "digits"}
+QUICK = {**DIGITS, "image_steps": 30, "image_seeds": 1}
 Source = Annotated[str, choice(*SETTINGS)]
 
 
@@ -69,37 +70,40 @@ def _run(task: ImageTask, optimizer: AdamW, steps: int, seed: int, batch: int | 
     return Run(task, model, optimizer, steps, seed, "mse", batch and min(batch, task.train_size), label)
 
 
-@section.experiment(smaller=[DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
+def _curves(name: str, task: ImageTask, seeds: int, *conditions: tuple[float, int, float]) -> Experiment:
+    """Curves for each weight decay, number of steps and factor on the initial weights."""
+    own = SETTINGS[task.source]
+    runs = [
+        _run(task, AdamW(1e-3, decay), steps, seed, own.batch_size, alpha)
+        for (decay, steps, alpha), seed in product(conditions, range(seeds))
+    ]
+    watch = Watch(REACHED, own.every, leave=False)
+    return Experiment(f"liu/{name}", tuple(runs), Schedule(log=150), ("weight_norm",), watch=watch)
+
+
+@section.experiment(smaller=[DIGITS], quick=QUICK)
 def image_curves(
     s: Settings, *, source: Source = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
 ) -> Experiment:
     """Fig. 8, left: large initial weights, for several decays, and usual ones. Steps: 0 for the data set's."""
     own = SETTINGS[source]
-    task, least = ImageTask(own.train_size, source, s.mnist_dir), min(own.steps)
-    conditions = [(8.0, decay, steps) for decay, steps in own.steps.items()] + [(1.0, least, own.usual_steps)]
-    runs = [
-        _run(task, AdamW(1e-3, decay), image_steps or steps, seed, own.batch_size, alpha)
-        for (alpha, decay, steps), seed in product(conditions, range(image_seeds))
-    ]
-    watch = Watch(REACHED, own.every, leave=False)
-    return Experiment("liu/image_curves", tuple(runs), Schedule(log=150), ("weight_norm",), watch=watch)
+    large = [(decay, image_steps or steps, 8.0) for decay, steps in own.steps.items()]
+    usual = min(own.steps), image_steps or own.usual_steps, 1.0
+    return _curves("image_curves", ImageTask(own.train_size, source, s.mnist_dir), image_seeds, *large, usual)
 
 
-@section.experiment(smaller=[DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
+@section.experiment(smaller=[DIGITS], quick=QUICK)
 def image_undecayed(
     s: Settings, *, source: Source = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3
 ) -> Experiment:
     """Fig. 8, left, without any weight decay. Steps: 0 for the data set's."""
     own = SETTINGS[source]
-    task, steps = ImageTask(own.train_size, source, s.mnist_dir), image_steps or max(own.steps.values())
-    runs = [_run(task, AdamW(1e-3, 0.0), steps, seed, own.batch_size) for seed in range(image_seeds)]
-    watch = Watch(REACHED, own.every, leave=False)
-    return Experiment("liu/image_undecayed", tuple(runs), Schedule(log=150), ("weight_norm",), watch=watch)
+    steps, task = image_steps or max(own.steps.values()), ImageTask(own.train_size, source, s.mnist_dir)
+    return _curves("image_undecayed", task, image_seeds, (0.0, steps, 8.0))
 
 
 @section.experiment(smaller=[{"image_seeds": 1}, {**SHORT, **DIGITS},
-                             {**SHORT, **DIGITS, "image_steps": 2_500, "image_seeds": 1}],
-                    quick={**DIGITS, "image_steps": 30, "image_seeds": 1})  # fmt: skip
+                             {**SHORT, **DIGITS, "image_steps": 2_500, "image_seeds": 1}], quick=QUICK)  # fmt: skip
 def image_phases(
     s: Settings,
     *,
@@ -122,7 +126,7 @@ def image_phases(
     return Experiment("liu/image_phases", tuple(runs), Schedule(log=30), watch=Watch(REACHED, own.every))
 
 
-@section.experiment(smaller=[DIGITS], quick={**DIGITS, "image_steps": 30, "image_seeds": 1})
+@section.experiment(smaller=[DIGITS], quick=QUICK)
 def image_sizes(s: Settings, *, source: Source = "mnist", image_steps: Least = 0, image_seeds: Seeds = 3) -> Experiment:
     """Fig. 20: when images are generalised against how many there are to learn from. Sizes are ours."""
     own = SETTINGS[source]
@@ -140,11 +144,6 @@ def name_of(record: xr.Dataset) -> str:
     return recipes.NAMES[str(record.source.values[0])]
 
 
-def _sized(study: xr.Dataset, record: xr.Dataset) -> xr.Dataset:
-    """What is measured on the digits is smaller than the paper's images."""
-    return study.assign_attrs(size="smaller") if str(record.source.values[0]) == "digits" else study
-
-
 @section.study
 def image_waits(image_curves):
     """The runs of Fig. 8, left, with when they are done.
@@ -154,9 +153,8 @@ def image_waits(image_curves):
     """
     record, t_train = image_curves, image_curves.reached_train_accuracy
     then, end = at(record, "test_accuracy", t_train.values), last(record, "test_accuracy")
-    columns = {"t_train": t_train, "t_test": record.reached_test_accuracy.fillna(np.inf), "then": ("run", then),
-               "end": ("run", end)}  # fmt: skip
-    return _sized(record.assign(columns), record)
+    t_test = record.reached_test_accuracy.fillna(np.inf)
+    return record.assign(t_train=t_train, t_test=t_test, then=("run", then), end=("run", end))
 
 
 def norm_of(record: xr.Dataset) -> NDArray[np.float64]:
@@ -169,12 +167,6 @@ def shrunk(record: xr.Dataset) -> NDArray[np.float64]:
     """(run,) the norm of all weights when the test images are known, as a share of the first."""
     norm = norm_of(record)
     return at(record, norm, record.reached_test_accuracy.values) / norm[:, 0]
-
-
-@section.study
-def image_map(image_phases):
-    """The runs of Fig. 8, right."""
-    return _sized(image_phases, image_phases)
 
 
 def map_of(record: xr.Dataset) -> Diagram:
@@ -190,7 +182,7 @@ def image_times(image_sizes):
     reach = [partial(first, curve="test_accuracy", threshold=one) for one in thresholds]
     (sizes, low), (_, high) = (sweep(image_sizes, "train_size", one) for one in reach)
     steps = ("threshold", "seed", "images"), np.array([low, high])
-    return _sized(xr.Dataset({"steps": steps}, {"threshold": thresholds, "images": sizes}), image_sizes)
+    return xr.Dataset({"steps": steps}, {"threshold": thresholds, "images": sizes})
 
 
 @section.study
@@ -265,25 +257,21 @@ def encoders(s):
 
 def _keeps(loss: str) -> tuple[Part, ...]:
     """That images stay apart, and come to lie by class."""
-
-    def kept(encoders: xr.Dataset) -> Any:
-        spread = encoders.spread.sel(loss=loss).values
-        return spread[:, -1] / spread[:, 0]
-
     return (
-        Part(f"{loss}: share of Z about the mean of all features, at the end / start", kept, at_least(0.5), times,
+        Part(f"{loss}: share of Z about the mean of all features, at the end / start",
+             lambda study: study.spread.sel(loss=loss)[:, -1] / study.spread.sel(loss=loss)[:, 0], at_least(0.5), times,
              every=True),
         Part(f"{loss}: images nearest to the mean of their class at the end",
-             lambda encoders: encoders.right.sel(loss=loss), at_least(0.8), percent, every=True, premise=True),
+             lambda study: study.right.sel(loss=loss), at_least(0.8), percent, every=True, premise=True),
     )  # fmt: skip
 
 
 section.claim("no-collapse", "App. I",
     "Divided by Z, the loss keeps an encoder that images share from sending them all to one point.",
-    *_keeps(LOSSES[1]), paper="“provably avoid mode collapse”")  # fmt: skip
+    *_keeps(LOSSES[1]), on="encoders", paper="“provably avoid mode collapse”")  # fmt: skip
 section.claim("no-collapse-centred", "beyond App. I",
     "It keeps it from that where Z is taken about the mean of all features.",
-    *_keeps(LOSSES[2]), whose="ours")  # fmt: skip
+    *_keeps(LOSSES[2]), on="encoders", whose="ours")  # fmt: skip
 
 
 def slowest(study: xr.Dataset) -> xr.Dataset:
@@ -346,7 +334,7 @@ section.claim(
     Part("cells of grokking beyond all of comprehension", _between, exactly(0)),
     Part("highest decay, least rate", lambda study: map_of(study).phases[-1, 0],
          Bound("not {}", (CONFUSION,), lambda code: code != CONFUSION), phase_name),
-    on="image_map",
+    on="image_phases",
 )  # fmt: skip
 
 
