@@ -228,11 +228,6 @@ def _find_it(found: xr.Dataset) -> float:
     return float(np.isfinite(found.steps.values).mean())
 
 
-def _faster(found: xr.Dataset, label: str, above: tuple[float, float], below: tuple[float, float]) -> Array:
-    """Median steps between two shares of the table over those between two others."""
-    return median(of(found, label, *above).steps.values) / median(of(found, label, *below).steps.values)
-
-
 def _finds(label: str) -> tuple[Part, ...]:
     """What Fig. 4 (b) shows, asked at one learning rate."""
     rate = label.replace("embeddings", "η =")
@@ -245,7 +240,8 @@ def _finds(label: str) -> tuple[Part, ...]:
         Part(f"{rate}: rank correlation of success with r",
             lambda found: spearman(*success(of(found, label))), at_least(0.9)),
         Part(f"{rate}: median steps at r ≥ 0.9 over those at 0.5 to 0.65",
-            partial(_faster, label=label, above=(0.9, 1), below=(0.5, 0.65)), at_most(0.75)),
+            lambda found: median(of(found, label, 0.9).steps) / median(of(found, label, 0.5, 0.65).steps),
+            at_most(0.75)),
     )  # fmt: skip
 
 
@@ -258,8 +254,7 @@ section.claim(
     "fig4b-share",
     "Fig. 4b",
     "Networks need the theory's critical share, about 0.4.",
-    Part("share at which half of the networks find the line",
-        lambda arrivals: critical_share(arrivals), near(0.4, 0.05)),
+    Part("share at which half of the networks find the line", critical_share, near(0.4, 0.05), on=("arrivals",)),
     Part("that less the theory's share",
         lambda arrivals, ideal: critical_share(arrivals) - half(ideal), near(0, 0.05)),
     paper="0.4, the median of seeds, three in the figure",
@@ -293,10 +288,10 @@ def _off(found: xr.Dataset) -> float:
 section.claim("infinitesimal", "beside Sec. 3.2",
     "The theory's times differ from the networks' because it lets the decoder take infinitesimal steps.",
     Part("factor by which the theory is off, decoder ten times slower / usual, where both arrive",
-        lambda paces: _off(paces), below(1), times),
-    Part("times grow as this power of the prediction, slower decoder",
-        lambda paces: slope(paces, ADAM["1e-5"]), between(0.75, 1.25)),
-    whose="ours")  # fmt: skip
+        _off, below(1), times),
+    Part("times grow as this power of the prediction, slower decoder", partial(slope, label=ADAM["1e-5"]),
+        between(0.75, 1.25)),
+    on="paces", whose="ours")  # fmt: skip
 
 
 def _middle_range(found: xr.Dataset, label: str) -> float:
@@ -306,19 +301,19 @@ def _middle_range(found: xr.Dataset, label: str) -> float:
 
 
 _SLOW_ARRIVES = Part("networks that find the line, decoder at a hundredth of the embeddings' rate",
-    lambda paces: _find_it(of(paces, SLOW)), at_least(0.9), percent)  # fmt: skip
+    lambda found: _find_it(of(found, SLOW)), at_least(0.9), percent)  # fmt: skip
 section.claim("gradient-flow", "beyond Sec. 3.2",
     "Under gradient descent with a slow decoder a network takes a fixed multiple of 1/(λ₃η).",
     _SLOW_ARRIVES,
-    Part("times grow as this power of the prediction", lambda paces: slope(paces, SLOW), between(0.75, 1.25)),
-    Part("rank correlation within a size", lambda paces: rank_correlation_within(paces, SLOW), at_least(0.5)),
+    Part("times grow as this power of the prediction", partial(slope, label=SLOW), between(0.75, 1.25)),
+    Part("rank correlation within a size", partial(rank_correlation_within, label=SLOW), at_least(0.5)),
     Part("time over prediction, the largest of the middle four fifths / the smallest",
-        lambda paces: _middle_range(paces, SLOW), at_most(3), times),
-    whose="ours",
+        partial(_middle_range, label=SLOW), at_most(3), times),
+    on="paces", whose="ours",
     forecast="8,000 to 10,500 times the prediction in four networks of a pilot")  # fmt: skip
 section.claim("adiabatic", "beyond App. L",
     "The limit is a slow decoder and not one at rest: with that no line forms.",
     _SLOW_ARRIVES,
-    Part("networks that find it, decoder at rest", lambda paces: _find_it(of(paces, AT_REST)), at_most(0.05), percent),
-    whose="ours",
+    Part("networks that find it, decoder at rest", lambda found: _find_it(of(found, AT_REST)), at_most(0.05), percent),
+    on="paces", whose="ours",
     forecast="none of four in a pilot")  # fmt: skip

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from grokbook.claims import Bound, Part
 from grokbook.measures.common import Array
+from grokbook.words import number
 
 Codes = NDArray[np.int64]
 
@@ -85,10 +89,19 @@ def _of_runs(x: Array, y: Array, seed: Array, t_train: Array, t_val: Array, *, b
     return Diagram(xs, ys, times[0], times[1], budget)
 
 
-def diagram(record: xr.Dataset, y: str = "weight_decay", x: str = "lr") -> Diagram:
-    """A phase diagram over two settings of a record's recipe."""
+def diagram(record: xr.Dataset, y: str = "", x: str = "lr") -> Diagram:
+    """A phase diagram over two settings of a record's recipe; by itself y is the rate of embeddings or the decay."""
+    if not y:
+        y = "W_E_lr" if "W_E_lr" in record.coords and np.ptp(record.W_E_lr.values) else "weight_decay"
     names = (x, y, "seed", "reached_train_accuracy", "reached_test_accuracy")
     return _of_runs(*(record[name].values.astype(float) for name in names), budget=float(record.steps.values.max()))
+
+
+def part(
+    words: str, measure: Callable[[Diagram], Any], bound: Bound, show: Callable[[float], str] = number, **how: Any
+) -> Part:
+    """A part of a claim about the diagram of one record."""
+    return Part(words, lambda record: measure(diagram(record)), bound, show, **how)
 
 
 def contacts(phases: Codes, axis: int) -> int:
@@ -146,10 +159,9 @@ def same_times(ours: Diagram, panel: str) -> Array:
     They may differ by 1 %, and by a step of the grid on which ours are looked at.
     """
     theirs = published_at(ours, panel)
-    agree = np.ones(theirs.each.shape, bool)
-    for mine, other in ((ours.t_train, theirs.t_train), (ours.t_val, theirs.t_val)):
-        agree &= np.abs(mine[..., :1] - other) <= np.maximum(0.01 * other, GRID)
-    return np.where(theirs.each <= GROKKING, agree, np.nan)[..., 0]
+    both = ((ours.t_train, theirs.t_train), (ours.t_val, theirs.t_val))
+    agree = [np.abs(mine[..., :1] - other) <= np.maximum(0.01 * other, GRID) for mine, other in both]
+    return np.where(theirs.each <= GROKKING, np.all(agree, axis=0), np.nan)[..., 0]
 
 
 def outlying(found: Diagram, panel: str) -> NDArray[np.bool_]:

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps
-from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GROKKING, MEMORISATION, Array, Diagram, phase_name
+from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GROKKING, MEMORISATION, Diagram, diagram, part
 from grokbook.chapters.liu.training import BOTH_REACHED, STRUCTURED, solvable_seeds, toy_run, two_groups
-from grokbook.claims import Bound, Part, above, at_least, at_most, exactly, near
+from grokbook.claims import Part, above, at_least, at_most, exactly, near
 from grokbook.curves import median
 from grokbook.measures import representation_quality_index
+from grokbook.measures.common import Array
 from grokbook.models.toy import ProductDecoder
 from grokbook.tasks import AdditionTask, GroupTask
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.records import conditions
-from grokbook.words import number, percent
+from grokbook.words import percent
 
 section = Section("phases")
 
@@ -90,11 +91,6 @@ for _splits, _where in ((False, "on the published split"), (True, "over several 
                partial(_runs, splits=_splits))  # fmt: skip
 
 
-def panel(record: xr.Dataset) -> Diagram:
-    """One panel of Fig. 6, or of the same over several splits."""
-    return maps.diagram(record, "W_E_lr" if np.ptp(record.W_E_lr.values) else "weight_decay")
-
-
 def comparable(record: xr.Dataset) -> bool:
     """Whether a diagram is of the table and the number of samples of the published ones."""
     if "p" not in record.coords:
@@ -105,7 +101,7 @@ def comparable(record: xr.Dataset) -> bool:
 def on_time(record: xr.Dataset, *, outliers: bool = True) -> float:
     """Share of the published generalising cells of Fig. 6 (b) whose two times are ours, with or without those that do
     not fit their neighbours (see ``outlying``); nan for another table."""
-    found = panel(record)
+    found = diagram(record)
     agree = maps.same_times(found, "regression")
     counted = outliers | ~maps.outlying(found, "regression")
     return float(np.nanmean(agree[counted])) if comparable(record) else np.nan
@@ -131,18 +127,18 @@ SWEEPS = tuple(PANELS)[1:]
 
 def touching(*records: xr.Dataset, axis: int) -> Array:
     """(panel,) how often comprehension and memorisation are neighbours along an axis in (b), (c) and (d)."""
-    return np.array([maps.contacts(panel(one).phases, axis) for one in records])
+    return np.array([maps.contacts(diagram(one).phases, axis) for one in records])
 
 
 def wider(*records: xr.Dataset) -> Array:
     """(panel,) in (b), (c) and (d), decoder rates that generalise at the best decay over those without decay."""
-    rates = (panel(one).generalises.sum(1) for one in records)
+    rates = (diagram(one).generalises.sum(1) for one in records)
     return np.array([one.max() / one[0] for one in rates])
 
 
 def later(*records: xr.Dataset) -> NDArray[np.bool_]:
     """(cell,) of the cells there that generalise, as does their rate without decay, whether decay delays it."""
-    found = map(panel, records)
+    found = map(diagram, records)
     return np.concatenate([(d.t_val[1:] > d.t_val[0])[d.generalises[1:] & d.generalises[0]] for d in found])
 
 
@@ -174,26 +170,21 @@ def late_corner(found: Diagram) -> float:
     return float(t[0] / np.nanmin(t))
 
 
-def _part(words: str, measure: Callable[[Diagram], Any], bound: Bound, show: Callable[[float], str] = number) -> Part:
-    """A part about one diagram."""
-    return Part(words, lambda record: measure(panel(record)), bound, show)
-
-
 def _cells(kind: str, least: float) -> Part:
     def alike(record: xr.Dataset) -> float:
-        return maps.same_phase(panel(record), kind).mean() if comparable(record) else np.nan
+        return maps.same_phase(diagram(record), kind).mean() if comparable(record) else np.nan
 
     return Part(f"cells with the published phase, waits known to {maps.GRID} steps", alike, at_least(least), percent)
 
 
-OCCURRING = _part("phases that occur, of four", lambda found: found.occurring, exactly(4))
+OCCURRING = part("phases that occur, of four", lambda found: found.occurring, exactly(4))
 EDGE = (
-    _part("decoder rates with a boundary at 1 to 20 times them", lambda found: boundary(found)[0], at_least(0.8),
-          percent),
-    _part("slope of the boundary, on logarithmic axes", lambda found: boundary(found)[1], near(1, 0.25)),
-    _part("cells that generalise at a third of the decoder's rate or less",
-          lambda found: found.generalises[found.y[:, None] / found.x <= 1 / 3].sum(), exactly(0)),
-    _part("cells in confusion", lambda found: (found.phases == CONFUSION).sum(), exactly(0)),
+    part("decoder rates with a boundary at 1 to 20 times them", lambda found: boundary(found)[0], at_least(0.8),
+         percent),
+    part("slope of the boundary, on logarithmic axes", lambda found: boundary(found)[1], near(1, 0.25)),
+    part("cells that generalise at a third of the decoder's rate or less",
+         lambda found: found.generalises[found.y[:, None] / found.x <= 1 / 3].sum(), exactly(0)),
+    part("cells in confusion", lambda found: (found.phases == CONFUSION).sum(), exactly(0)),
 )  # fmt: skip
 
 section.claim("fig6a", "Fig. 6a",
@@ -203,8 +194,8 @@ section.claim("fig6a", "Fig. 6a",
 
 section.claim("fig6a-sides", "Fig. 6a, section 4.1",
     "With an extremely slow decoder even fast embeddings generalise late; comprehension ends at a ratio of the rates.",
-    _part("fastest embeddings: steps to generalise with the slowest decoder / the fewest", late_corner, at_least(10)),
-    _part("slope of the upper edge of comprehension, on logarithmic axes", upper_slope, near(1, 0.25)),
+    part("fastest embeddings: steps to generalise with the slowest decoder / the fewest", late_corner, at_least(10)),
+    part("slope of the upper edge of comprehension, on logarithmic axes", upper_slope, near(1, 0.25)),
     on="phases_rates", paper="“faster, but not too much”; that the border is a ratio of the rates, we add")  # fmt: skip
 
 section.claim("fig6a-splits", "Fig. 6a", "The boundary is the same for other splits.",
@@ -237,8 +228,8 @@ section.claim(
     "fig6b-order",
     "Fig. 6b to d, section 4",
     "Grokking is sandwiched between comprehension and memorisation.",
-    _part("in (b), steps from comprehension to memorisation as decay grows", _up(MEMORISATION), exactly(0)),
-    _part("and to grokking", _up(GROKKING), above(0)),
+    part("in (b), steps from comprehension to memorisation as decay grows", _up(MEMORISATION), exactly(0)),
+    part("and to grokking", _up(GROKKING), above(0)),
     Part("contacts with memorisation along the decay in (b), (c), (d)", partial(touching, axis=0),
          exactly(0), every=True, on=SWEEPS),
     Part("and along the rate", partial(touching, axis=1), exactly(0), every=True, on=SWEEPS),
@@ -249,14 +240,14 @@ section.claim(
     "fig6b-splits",
     "Fig. 6b",
     "The same four phases for other splits.",
-    _part("least share of cells in a phase", lambda one: min((one.phases == code).mean() for code in range(4)),
-          at_least(0.04), percent),
-    _part("highest rate without decay", lambda one: one.phases[0, -1], exactly(MEMORISATION), phase_name),
-    _part("highest rate, highest decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), phase_name),
-    _part("share of comprehension at rates up to 1e-3",
-          lambda one: (one.x[np.nonzero(one.phases == COMPREHENSION)[1]] <= 1.001e-3).mean(), at_least(0.75), percent),
-    _part("steps from comprehension to memorisation, less a fifth of those to grokking",
-          lambda one: _up(MEMORISATION)(one) - 0.2 * _up(GROKKING)(one), at_most(1)),
+    part("least share of cells in a phase", lambda one: min((one.phases == code).mean() for code in range(4)),
+         at_least(0.04), percent),
+    part("highest rate without decay", lambda one: one.phases[0, -1], exactly(MEMORISATION), maps.phase_name),
+    part("highest rate, highest decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), maps.phase_name),
+    part("share of comprehension at rates up to 1e-3",
+         lambda one: (one.x[np.nonzero(one.phases == COMPREHENSION)[1]] <= 1.001e-3).mean(), at_least(0.75), percent),
+    part("steps from comprehension to memorisation, less a fifth of those to grokking",
+         lambda one: _up(MEMORISATION)(one) - 0.2 * _up(GROKKING)(one), at_most(1)),
     on="phases_regression_splits",
     whose="ours",
 )  # fmt: skip
@@ -272,7 +263,7 @@ section.claim(
     "Fig. 6c",
     "Classification has the same phases, and grokking needs more decay than comprehension.",
     _cells("classification", 0.85),
-    _part("median decay of grokking above that of comprehension", _apart, at_least(4)),
+    part("median decay of grokking above that of comprehension", _apart, at_least(4)),
     OCCURRING,
     on="phases_classification",
     paper="30 cells of comprehension, 85 of grokking, 50 of memorisation, 11 of confusion; of decay only the figure",
@@ -283,12 +274,12 @@ section.claim(
     "Fig. 6d",
     "The permutation group S₃ has the four phases too: other splits.",
     OCCURRING,
-    _part("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30",
-          lambda one: one.generalises[np.ix_(one.y <= 30, (one.x >= 5e-5) & (one.x <= 2e-4))].mean(), at_least(0.6),
-          percent),
-    _part("cells that generalise at decay 200", lambda one: one.generalises[one.y >= 200].sum(), exactly(0)),
-    _part("least decay with confusion", lambda one: one.y[(one.phases == CONFUSION).any(1)].min(initial=np.inf),
-          at_least(50)),
+    part("cells that generalise at rates of 5e-5 to 2e-4 and decays up to 30",
+         lambda one: one.generalises[np.ix_(one.y <= 30, (one.x >= 5e-5) & (one.x <= 2e-4))].mean(), at_least(0.6),
+         percent),
+    part("cells that generalise at decay 200", lambda one: one.generalises[one.y >= 200].sum(), exactly(0)),
+    part("least decay with confusion", lambda one: one.y[(one.phases == CONFUSION).any(1)].min(initial=np.inf),
+         at_least(50)),
     on="phases_group_splits",
 )  # fmt: skip
 
@@ -298,8 +289,8 @@ section.claim(
     "S₃ on the split of the publication: the same phases, cell by cell.",
     _cells("group", 0.85),
     OCCURRING,
-    _part("most frequent phase", lambda one: np.bincount(one.phases.ravel()).argmax(), exactly(COMPREHENSION),
-          phase_name),
+    part("most frequent phase", lambda one: np.bincount(one.phases.ravel()).argmax(), exactly(COMPREHENSION),
+         maps.phase_name),
     on="phases_group",
     paper="73 cells of comprehension, 31 of grokking, 62 of memorisation, 10 of confusion",
 )  # fmt: skip
@@ -381,11 +372,11 @@ def corner(record: xr.Dataset, label: str, code: int) -> NDArray[np.bool_]:
 
 
 def _corners(label: str) -> tuple[Part, ...]:
-    def part(words: str, code: int) -> Part:
+    def asked(words: str, code: int) -> Part:
         words = f"{label}, rates up to 3.2e-4: {words}"
         return Part(words, lambda record: corner(record, label, code).mean(), above(0.5), percent)
 
-    return part("grok at the smallest batch", GROKKING), part("comprehend at the full one", COMPREHENSION)
+    return asked("grok at the smallest batch", GROKKING), asked("comprehend at the full one", COMPREHENSION)
 
 
 section.claim("fig13", "Fig. 13", "At small rates small batches lead to grokking, large ones to comprehension.",
@@ -413,7 +404,7 @@ section.claim("fig14", "Fig. 14", "Small initial embeddings help generalisation.
 
 def of_tasks(record: xr.Dataset) -> list[Diagram]:
     """The diagrams of Fig. 15: regression, classification."""
-    return [maps.diagram(own, "W_E_weight_decay") for _, own in conditions(record)]
+    return [diagram(own, "W_E_weight_decay") for _, own in conditions(record)]
 
 
 def changed(record: xr.Dataset) -> float:
@@ -426,7 +417,7 @@ def beside_decoder(embeddings: xr.Dataset, *others: xr.Dataset) -> list[float]:
     """Share of cells whose phase differs between no decay and the largest of the embeddings', over the same of the
     decoder's decay of that size; regression, classification."""
     shares = []
-    for one, two in zip(of_tasks(embeddings), map(maps.diagram, others), strict=True):
+    for one, two in zip(of_tasks(embeddings), map(diagram, others), strict=True):
         row = np.argmin(np.abs(two.y - one.y[-1]))
         shares.append((one.phases[0] != one.phases[-1]).mean() / (two.phases[0] != two.phases[row]).mean())
     return shares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Annotated, Any, NamedTuple
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.liu import Settings, maps
-from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, Diagram, diagram, phase_name
+from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, Diagram, part, phase_name
 from grokbook.chapters.liu.measures import COMPONENTS, PARTS, WAYS, parts
 from grokbook.chapters.liu.training import BOTH_REACHED, two_groups
-from grokbook.claims import Bound, Part, above, at_least, at_most, between, exactly
+from grokbook.claims import Part, above, at_least, at_most, between, exactly
 from grokbook.curves import at, last, median, ranks, sweep
 from grokbook.measures.common import Array
 from grokbook.models.encoder import PairEncoder
@@ -206,12 +206,10 @@ def component_accuracy(components):
     held-out pairs that are mirrored is an attribute.
     """
     record, task = components, ModularTask(int(components.p[0]), "n + m", float(components.train_fraction[0]))
-    found = xr.Dataset(coords={"way": list(WAYS), "part": list(PARTS), "component": list(COMPONENTS)})
-    found["accuracy"] = ("run", "snapshot", "part", "way"), record.accuracy_rebuilt.values
-    found["at_end"] = ("run", "component"), record.accuracy_at_end.values
+    kept = {"accuracy_rebuilt": "accuracy", "accuracy_at_end": "at_end", "reached_train_accuracy": "t_train",
+            "reached_test_accuracy": "t_test"}  # fmt: skip
+    found = record[[*kept]].rename(kept).assign_coords(way=list(WAYS), part=list(PARTS), component=list(COMPONENTS))
     found["snapshot_step"] = record.snapshot_step.isel(run=0, drop=True)
-    for split in ("train", "test"):
-        found[f"t_{split}"] = "run", record[f"reached_{split}_accuracy"].values
     sets = [parts(task, int(seed)) for seed in record.seed]
     return found.assign_attrs(mirrored=float(np.mean([one["mirrored"].sum() / one["test"].sum() for one in sets])))
 
@@ -328,20 +326,16 @@ def closer_by_chance(found: Diagram) -> float:
     return float(np.mean(np.array(leads[1:]) >= leads[0])) if np.isfinite(leads[0]) else np.nan
 
 
-def _of_map(words: str, measure: Callable[[Diagram], Any], bound: Bound, **how: Any) -> Part:
-    return Part(words, lambda record: measure(diagram(record, "weight_decay")), bound, **how)
-
-
 section.claim(
     "fig7c",
     "Fig. 7, right",
     "Transformers have the four phases, and weight decay of the decoder speeds generalisation up.",
-    _of_map("phases that occur, of four", lambda one: one.occurring, exactly(4)),
-    _of_map("decays with comprehension", lambda one: one.y[(one.phases == COMPREHENSION).any(1)], between(0.1, 20),
+    part("phases that occur, of four", lambda one: one.occurring, exactly(4)),
+    part("decays with comprehension", lambda one: one.y[(one.phases == COMPREHENSION).any(1)], between(0.1, 20),
             every=True),
-    _of_map("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite", sooner_where_asked,
+    part("rates, of 1e-4 and 1e-3, at which a decay of 2 halves t_test or makes it finite", sooner_where_asked,
             exactly(2)),
-    _of_map("highest rate and decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), show=phase_name),
+    part("highest rate and decay", lambda one: one.phases[-1, -1], exactly(CONFUSION), show=phase_name),
     on="phases_transformer",
     paper="comprehension at rates of 1e-3 to 6e-3 with decays of 0.5 to 6 (read off)",
 )  # fmt: skip
@@ -349,7 +343,7 @@ section.claim(
 
 section.claim("closer", "abstract, Fig. 7, right",
     "On transformers grokking stays closer to memorisation than comprehension does.",
-    _of_map("maps with grokking and comprehension exchanged at random in which grokking leads by as much",
+    part("maps with grokking and comprehension exchanged at random in which grokking leads by as much",
             closer_by_chance, at_most(0.05), show=percent),
     on="phases_transformer")  # fmt: skip
 

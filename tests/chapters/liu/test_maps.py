@@ -139,7 +139,7 @@ def test_comprehension_ends_at_a_ratio_or_at_a_rate_of_the_decoder():
     by_ratio = np.select([ratio < 2, ratio < 20], [2, 0], 1)
     by_rate = np.where(ratio < 2, 2, np.where(rates < 1e-4, 1, 0))
     for codes, slope in ((by_ratio, 1), (by_rate, np.nan)):
-        found = phases.panel(with_times("W_E_lr", rates, rates, codes))
+        found = maps.diagram(with_times("W_E_lr", rates, rates, codes))
         assert phases.upper_slope(found) == pytest.approx(slope, nan_ok=True)
 
 
