@@ -23,7 +23,7 @@ from grokbook.curves import at, first, last, median, sweep
 from grokbook.lazy import torch
 from grokbook.models import dense
 from grokbook.models.dense import DenseNet
-from grokbook.optim import Adam, AdamW, Group, stepper
+from grokbook.optim import SGD, AdamW, Group, stepper
 from grokbook.settings import POSITIVE, Seeds, Steps, choice, several, whole
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.records import select
@@ -201,7 +201,7 @@ def class_features(s):
         z = z @ generator.uniform(-bound, bound, (n, out)) + generator.uniform(-bound, bound, out)
     ways: dict[str, dict[str, Any]] = {
         "Adam": {},
-        "gradient descent": {"adam": False, "learning_rate": 1e-5},
+        "gradient descent": {"optimizer": SGD(1e-5)},
         "without 1/Z": {"scale_invariant": False},
     }
     paths = np.array([theory.class_descent(z, y, 100, **changes) for changes in ways.values()])
@@ -234,15 +234,15 @@ def encoders(s):
     sizes = (images.shape[1], 200, 200, 2)
     starts = [dense.draw_layers(sizes, torch.Generator().manual_seed(seed)) for _ in LOSSES for seed in seeds]
     stacked = {name: torch.stack([one[name] for one in starts]) for name in starts[0]}
-    optimizer, x = stepper([Adam(1e-3)] * len(starts), stacked), torch.tensor(images).expand(len(starts), -1, -1)
+    optimizer, x = stepper([theory.ADAM] * len(starts), stacked), torch.tensor(images).expand(len(starts), -1, -1)
     mean, spread = np.equal.outer(range(10), labels) / np.bincount(labels)[:, None], []
     for step in range(steps + 1):
         passed = dense.forward(optimizer.params, x, 3, "relu")
         f = passed[-1].double().numpy().reshape(len(LOSSES), len(seeds), len(labels), 2)
         about = f - f.mean(2, keepdims=True)
         spread.append(np.square(about).sum((2, 3)) / np.square(f).sum((2, 3)))
-        slopes = [[theory.class_gradient(one, labels, scale_invariant=loss > 0) for one in own]
-                  for loss, own in enumerate((f[0], f[1], about[2]))]  # fmt: skip
+        slopes = [theory.class_gradient(f[0], labels, scale_invariant=False),
+                  *(theory.class_gradient(one, labels) for one in (f[1], about[2]))]  # fmt: skip
         into = torch.tensor(np.reshape(slopes, passed[-1].shape), dtype=x.dtype)
         optimizer.step(dense.backward(optimizer.params, passed, into, "relu")[0], step + 1)
     nearest = np.linalg.norm(f[..., None, :] - (mean @ f)[..., None, :, :], axis=-1).argmin(-1)

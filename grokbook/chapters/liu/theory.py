@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import checks
+from grokbook.lazy import torch
 from grokbook.measures import parallelogram_gaps, sums_of
 from grokbook.measures.common import Array
+from grokbook.optim import Adam, Optimizer, stepper
 
 Held = NDArray[np.bool_]
 Seed = np.random.Generator | int
 
+ADAM = Adam(1e-3)  # of figure 19
 ZERO = 1e-8  # an eigenvalue of A^T A below this is zero; A holds integers, and rounding leaves about 1e-12
 
 
@@ -251,29 +254,24 @@ def flow(
 
 
 def class_gradient(features: Array, labels: ArrayLike, *, scale_invariant: bool = True) -> Array:
-    """The gradient of l / Z of eq. 32, or of l alone, at features (n, d) of images: (n, d).
+    """The gradient of l / Z of eq. 32, or of l alone, at features (..., n, d) of images: (..., n, d).
 
     l sums squared distances over couples of one class, and Z the squared features. Equation 33 prints the opposite
     sign for df/dt; that Z is conserved does not depend on it.
     """
     same = np.equal.outer(labels, labels).astype(float)
     pull = 2 * (same.sum(1, keepdims=True) * features - same @ features)
-    l, Z = (features * pull).sum() / 2, np.square(features).sum()
+    l, Z = (part.sum((-2, -1), keepdims=True) for part in (features * pull / 2, np.square(features)))
     return (pull - 2 * l / Z * features) / Z if scale_invariant else pull
 
 
 def class_descent(
-    features: ArrayLike, labels: ArrayLike, steps: int, *, learning_rate: float = 1e-3, adam: bool = True,
-    scale_invariant: bool = True,
-) -> Array:  # fmt: skip
-    """The features at every step of Adam (figure 19) or gradient descent on eq. 32: (steps + 1, n, d)."""
-    states = [np.asarray(features, float)]
-    first, second = np.zeros_like(states[0]), np.zeros_like(states[0])
+    features: Array, labels: ArrayLike, steps: int, optimizer: Optimizer = ADAM, *, scale_invariant: bool = True
+) -> Array:
+    """The features at every step of an optimizer, in figure 19 of Adam, on eq. 32: (steps + 1, n, d)."""
+    held, states = stepper([optimizer], {"f": torch.tensor(features)[None]}), [features]
     for step in range(1, steps + 1):
         gradient = class_gradient(states[-1], labels, scale_invariant=scale_invariant)
-        if adam:
-            first = 0.9 * first + 0.1 * gradient
-            second = 0.999 * second + 0.001 * gradient**2
-            gradient = first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
-        states.append(states[-1] - learning_rate * gradient)
+        held.step({"f": torch.tensor(gradient)[None]}, step)
+        states.append(held.params["f"][0].numpy().copy())
     return np.stack(states)

@@ -7,6 +7,7 @@ import pytest
 
 from grokbook import measures
 from grokbook.chapters.liu import theory
+from grokbook.optim import SGD, Adam
 from tests.chapters.liu.test_theory import STAGES, TRAIN_58, slow_parallelograms
 
 # The first embeddings of the paper's default run (seed 58), p = 10.
@@ -131,8 +132,7 @@ def test_class_gradient_is_that_of_differences(scale_invariant):
 
 def test_descent_on_the_class_loss_keeps_the_size_only_with_the_division_by_it():
     size = np.square(FEATURES).sum()
-    states = {way: theory.class_descent(FEATURES, LABELS, 500, learning_rate=2e-3, adam=False, scale_invariant=way)
-              for way in (True, False)}  # fmt: skip
+    states = {way: theory.class_descent(FEATURES, LABELS, 500, SGD(2e-3), scale_invariant=way) for way in (True, False)}
     assert np.square(states[True][-1]).sum() == pytest.approx(size, rel=1e-2)
     assert np.square(states[False][-1]).sum() < 0.5 * size
     means = [[FEATURES[c == LABELS].mean(0), states[False][-1][c == LABELS].mean(0)] for c in np.unique(LABELS)]
@@ -140,7 +140,7 @@ def test_descent_on_the_class_loss_keeps_the_size_only_with_the_division_by_it()
 
 
 def test_adam_on_the_class_loss_is_the_textbook_rule():
-    states = theory.class_descent(FEATURES, LABELS, 2, learning_rate=0.01)
+    states = theory.class_descent(FEATURES, LABELS, 2, Adam(0.01))
     m = v = 0.0
     f = FEATURES
     for t in (1, 2):
