@@ -40,8 +40,10 @@ def expected_uncovered(p: int, k: int, train_size: ArrayLike, *, torus: bool = F
 
     A diamond of c points stays empty with probability C(N - c, m) / C(N, m): pairs are drawn without replacement.
     """
-    sizes, points = np.unique(diamond_counts(p, k, torus=torus), return_counts=True)
-    return empty_probability(p * p, np.asarray(train_size), sizes) @ points.astype(float)
+    counts, points = np.unique(diamond_counts(p, k, torus=torus), return_counts=True)
+    m, s = np.asarray(train_size)[..., None], np.arange(counts.max())
+    missed = np.clip((p * p - m - s) / (p * p - s), 0, None)  # a diamond's next point is no training pair either
+    return np.cumprod(missed, axis=-1)[..., counts - 1] @ points.astype(float)
 
 
 def covered_fraction(train_mask: Mask, k: int) -> Array:
@@ -62,13 +64,6 @@ def coverage_times(p: int, k: int, draws: int, *, generator: int) -> Integers:
     return _spread(np.random.default_rng(generator).permuted(orders, axis=1).reshape(draws, p, p), np.minimum, k)
 
 
-def empty_probability(points: int, train_size: NDArray, sizes: Integers) -> Array:
-    """C(N - c, m) / C(N, m), that m of N points drawn without replacement miss a set of c: (..., len(sizes))."""
-    s = np.arange(sizes.max())
-    missed = (points - train_size[..., None] - s) / (points - s)  # the set's next point is no training pair either
-    return np.cumprod(np.clip(missed, 0, None), axis=-1)[..., sizes - 1]
-
-
 def _spread(values: NDArray, combine: np.ufunc, k: int) -> NDArray:
     """Combine each cell with all at a distance below k, one ring of neighbours at a time."""
     for _ in range(k - 1):
@@ -85,18 +80,13 @@ def same_class_distance(train_mask: Mask, labels: Integers) -> Array:
 
     0 for training pairs, inf for a class without any. ``labels``: (p, p) answers.
     """
-    p = train_mask.shape[-1]
-    apart = _distances(p, torus=True)
-    distance = np.full((math.prod(train_mask.shape[:-2]), p * p), np.inf)
-    order = np.argsort(labels, axis=None, kind="stable")
-    classes = np.split(order, np.flatnonzero(np.diff(labels.ravel()[order])) + 1)
-    for trained, nearest in zip(train_mask.reshape(-1, p * p), distance, strict=True):
-        for members in classes:
-            known = members[trained[members]]
-            if len(known):
-                (i, j), (u, v) = np.divmod(members, p), np.divmod(known, p)
-                nearest[members] = (apart[i][:, u] + apart[j][:, v]).min(1)
-    return distance.reshape(train_mask.shape)
+    apart, distance = _distances(len(labels), torus=True).astype(float), np.empty(train_mask.shape)
+    for answer in np.unique(labels):
+        i, j = np.nonzero(labels == answer)
+        for place in np.ndindex(train_mask.shape[:-2]):
+            u, v = np.nonzero(train_mask[place] & (labels == answer))
+            distance[place][i, j] = (apart[i][:, u] + apart[j][:, v]).min(1, initial=np.inf)
+    return distance
 
 
 def same_class_coverage(train_mask: Mask, labels: Integers, D: ArrayLike) -> Array:
@@ -120,7 +110,4 @@ def matching_distance(train_mask: Mask, labels: Integers, accuracy: float) -> fl
     """
     distances = same_class_distance(train_mask, labels)[~train_mask]
     D, pairs = np.unique(distances[np.isfinite(distances)], return_counts=True)
-    coverage = np.concatenate([[0], pairs.cumsum() / len(distances)])
-    if accuracy > coverage[-1] + 1e-12:
-        return math.inf
-    return float(np.interp(accuracy, coverage, np.concatenate([[0], D])))
+    return float(np.interp(accuracy, np.r_[0, pairs.cumsum() / len(distances)], np.r_[0, D], right=math.inf))

@@ -29,20 +29,18 @@ def neighbour_weight(p: int, train_fraction: float) -> float:
     return train_fraction * float((1 / np.add.outer(t**2, t**2)).sum())
 
 
-def published_smoothing(values: ArrayLike, *, start: int = 1000, window: int = 500, sigma: float = 10.0) -> Array:
+def published_smoothing(values: ArrayLike) -> Array:
     """How the dark curves of both versions, (n,) with a value each step, are smoothed by the released scripts.
 
-    From ``start`` on each value becomes the mean of the ``window`` values on either side, itself left out, in place:
-    those to its left are smoothed already. A Gaussian of ``sigma`` steps follows.
+    From step 1000 on each value becomes the mean of the 500 values on either side, itself left out, in place: those to
+    its left are smoothed already. A Gaussian of 10 steps follows.
     """
-    raw = np.asarray(values, float)
-    found = raw.copy()
-    for i in range(start, len(found)):
-        found[i] = np.concatenate((found[max(0, i - window) : i], found[i + 1 : i + window + 1])).mean()
-    reach = int(4 * sigma)
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    found = np.convolve(np.pad(found, reach, mode="symmetric"), kernel / kernel.sum(), "valid")
-    return np.concatenate((raw[:start], found[start:]))
+    found = np.array(values, float)
+    for i in range(1000, len(found)):
+        found[i] = np.concatenate((found[i - 500 : i], found[i + 1 : i + 501])).mean()
+    kernel = np.exp(-0.5 * (np.arange(-40, 41) / 10) ** 2)
+    found[1000:] = np.convolve(np.pad(found, 40, mode="symmetric"), kernel / kernel.sum(), "valid")[1000:]
+    return found
 
 
 def smallest_operator_norm(tokens: ArrayLike) -> float:
