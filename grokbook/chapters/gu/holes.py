@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, theory
-from grokbook.chapters.gu.reading import even, mask_of, running_median, settled, still_rising, t_fit
+from grokbook.chapters.gu.reading import even, known, mask_of, running_median, settled, still_rising, t_fit
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.chapters.gu.training import TRACKED, every, scaled
 from grokbook.claims import Part, at_least, at_most, below
@@ -33,11 +33,11 @@ Split = Annotated[str, choice(*theory.SPLITS)]
 @section.experiment(smaller=[{"seeds": 1}], quick={"steps": 40})
 def holes(s: Settings, *, split: Split = "code", steps: Steps = 10_000) -> Experiment:
     """Table 1: training sets that leave out a square or a strip, drawn as the released scripts do."""
-    rows = [("square", size) for size in scaled(s.squares, s.p)] + [("strip", size) for size in scaled(s.strips, s.p)]
     model = PairTransformer(s.p, s.d_model)
     conditions = (
         (f"{kind} {size}", HoledTask(s.p, "n + m", s.train_fraction, kind, size, split), model, steps)
-        for kind, size in rows
+        for kind, sizes in (("square", s.squares), ("strip", s.strips))
+        for size in scaled(sizes, s.p)
     )
     return Experiment(
         "gu/holes",
@@ -70,6 +70,11 @@ def names(p: int) -> int:
     return next(one for one in itertools.count(10) if math.gcd(one, p) == 1)
 
 
+def answers(record: xr.Dataset, run: int) -> NDArray[np.int64]:
+    """The table that a run learns, (p, p)."""
+    return modular_function(str(record.f.values[run]), int(record.p.values[run]))
+
+
 def distances(record: xr.Dataset, run: int, times: int = 1) -> Array:
     """(p, p) how far the pairs of a run's hole are from a training pair of their class; nan elsewhere.
 
@@ -78,34 +83,35 @@ def distances(record: xr.Dataset, run: int, times: int = 1) -> Array:
     """
     known = mask_of(record, run)
     known |= known.T
-    apart = theory.same_class_distance(
-        theory.renamed(known, times), modular_function(str(record.f.values[run]), len(known))
-    )
+    apart = theory.same_class_distance(theory.renamed(known, times), answers(record, run))
     return np.where(hole_of(record, run) & ~known, theory.renamed(apart, pow(times, -1, len(known))), np.nan)
 
 
 def covered(record: xr.Dataset, run: int, times: int = 1) -> float:
     """The share of a run's test pairs with a training pair of their class within ``reach``, between such names."""
-    mask, p = theory.renamed(mask_of(record, run), times), int(record.p.values[run])
-    return float(theory.same_class_coverage(mask, modular_function(str(record.f.values[run]), p), reach(p)))
+    mask = theory.renamed(mask_of(record, run), times)
+    return float(theory.same_class_coverage(mask, answers(record, run), reach(len(mask))))
 
 
-def summit(record: xr.Dataset, run: int) -> tuple[float, float, float, float]:
-    """Of one run, on a running median of test accuracy over 500 steps: highest, U, L and onset.
+def mirrored(record: xr.Dataset, run: int) -> float:
+    """The share of a run's test pairs that are outside of its hole, or whose mirror was trained."""
+    mask = mask_of(record, run)
+    return float((mask.T | ~hole_of(record, run))[~mask].mean())
+
+
+def summit(values: Array, steps: Array, fit: float) -> tuple[float, float, float, float]:
+    """Of a curve of test accuracy, (step,), on its running median over 500 steps: highest, U, L and onset.
 
     ``highest`` is over the whole run, ``U`` after t_fit, ``L`` the least after that, and ``onset`` when the curve first
     is above U / 2; nan where a network never memorises, or, for ``L``, where the run ends at its highest.
     """
-    grid = even(record)
-    known = np.isfinite(grid.test_accuracy.values[run])
-    steps, values = grid.step.values[known], grid.test_accuracy.values[run, known]
-    level, late = running_median(values, steps), steps >= t_fit(grid)[run]
+    level, late = running_median(values, steps), steps >= fit
     if late.sum() < 2:
-        return float(level.max()), np.nan, np.nan, np.nan
+        return level.max(), np.nan, np.nan, np.nan
     after = running_median(values[late], steps[late])
-    top = int(after.argmax())
+    top = after.argmax()
     least = after[top:].min() if top + 1 < len(after) else np.nan
-    return float(level.max()), after[top], least, float(steps[np.argmax(level > after[top] / 2)])
+    return level.max(), after[top], least, steps[np.argmax(level > after[top] / 2)]
 
 
 PLACES = ("inside", "outside", "inside_mirrored", "inside_unmirrored")
@@ -118,27 +124,24 @@ def table(record: xr.Dataset) -> xr.Dataset:
     ``mirror``, what two explanations expect of U; ``rising``, whether the run still rises at its end. Along row:
     ``kind``, ``size`` and the paper's U.
     """
-    p, labels = int(record.p.values[0]), list(dict.fromkeys(record.label.values.tolist()))
-    seeds, answers = np.unique(record.seed.values), modular_function(str(record.f.values[0]), p)
-    late = {place: settled(record, f"accuracy_{place}") for place in PLACES} | {"rising": still_rising(record)}
-    names = ("highest", "U", "L", "onset", "coverage", "mirror", *late)
-    found = {name: np.full((len(labels), len(seeds)), np.nan) for name in names}
-    for run in range(record.sizes["run"]):
-        at = labels.index(str(record.label.values[run])), int(np.searchsorted(seeds, record.seed.values[run]))
-        mask = mask_of(record, run)
-        known = mask.T | ~hole_of(record, run)  # by the mirror, where all is taken as right outside of the hole
-        rivals = theory.same_class_coverage(mask, answers, reach(p)), known[~mask].mean()
-        values = (*summit(record, run), *rivals, *(one[run] for one in late.values()))
-        for name, value in zip(names, values, strict=True):
-            found[name][at] = value
+    p, runs = int(record.p.values[0]), range(record.sizes["run"])
+    curves = zip(known(record, "test_accuracy"), t_fit(even(record)), strict=True)
+    tops = zip(*(summit(*curve, fit) for curve, fit in curves), strict=True)
+    found = dict(zip(("highest", "U", "L", "onset"), tops, strict=True)) | {
+        "coverage": [covered(record, run) for run in runs],
+        "mirror": [mirrored(record, run) for run in runs],
+        "rising": still_rising(record).astype(float),
+        **{place: settled(record, f"accuracy_{place}") for place in PLACES},
+    }
+    along = {"row": ("run", record.label.values), "seed": ("run", record.seed.values)}
+    study = xr.Dataset({name: ("run", np.array(values)) for name, values in found.items()}, along)
+    study = study.set_index(run=["row", "seed"]).unstack("run")
+    labels = study.row.values.tolist()
     kinds, sizes = [label.split()[0] for label in labels], [int(label.split()[1]) for label in labels]
-    printed = {(row.kind, round(row.size * p / 97)): row.highest for row in theory.TABLE_1}
-    paper = [printed.get(row, np.nan) for row in zip(kinds, sizes, strict=True)]
-    return xr.Dataset(
-        {name: (("row", "seed"), values) for name, values in found.items()},
-        {"row": labels, "seed": seeds, "kind": ("row", kinds), "size": ("row", sizes), "paper_U": ("row", paper)},
-        {"p": p, "steps": int(record.step.values[-1])},
-    )
+    printed = {f"{row.kind} {round(row.size * p / 97)}": row.highest for row in theory.TABLE_1}
+    paper = [printed.get(label, np.nan) for label in labels]
+    study = study.assign_coords(kind=("row", kinds), size=("row", sizes), paper_U=("row", paper))
+    return study.assign_attrs(p=p, steps=int(record.step.values[-1]))
 
 
 @section.study
@@ -160,14 +163,14 @@ def rows(study: xr.Dataset, kind: str) -> xr.Dataset:
 
 def ceiling(study: xr.Dataset) -> Array:
     """(row,) the median U; nan in rows without any."""
-    return np.array([median(row) if np.isfinite(row).any() else np.nan for row in study.U.values], float)
+    return median(study.U.values, axis=1)
 
 
 def order(study: xr.Dataset, kind: str) -> float:
     """Spearman(size, U) over the rows of one kind that have a U."""
     of_kind = rows(study, kind)
-    known = np.isfinite(ceiling(of_kind))
-    return spearman(of_kind["size"].values[known], ceiling(of_kind)[known])
+    of_kind = of_kind.isel(row=np.isfinite(ceiling(of_kind)))
+    return spearman(of_kind["size"].values, ceiling(of_kind))
 
 
 def large_squares(study: xr.Dataset, place: str) -> Array:
@@ -189,14 +192,11 @@ def error(study: xr.Dataset, rule: str, kind: str, of: str = "U") -> float:
 
 def refitted(record: xr.Dataset, study: xr.Dataset, kind: str) -> float:
     """The same for coverage within the one distance that comes nearest to our U; nan where there is none."""
-    chosen, p = rows(study, kind), study.attrs["p"]
-    if not np.isfinite(ceiling(chosen)).any():
-        return np.nan
-    near: dict[str, list[Array]] = {row: [] for row in chosen.row.values.tolist()}
-    for run in np.flatnonzero(np.isin(record.label.values, list(near))):
-        answers, mask = modular_function(str(record.f.values[run]), p), mask_of(record, int(run))
-        near[str(record.label.values[run])].append(theory.same_class_coverage(mask, answers, np.arange(2, p + 1, 2)))
-    apart = np.stack([median(of, axis=0) for of in near.values()]) - ceiling(chosen)[:, None]
+    chosen, D, apart = rows(study, kind), np.arange(2, study.attrs["p"] + 1, 2), []
+    for row, top in zip(chosen.row.values, ceiling(chosen), strict=True):
+        runs = np.flatnonzero(record.label.values == row).tolist()
+        near = [theory.same_class_coverage(mask_of(record, run), answers(record, run), D) for run in runs]
+        apart.append(median(near, axis=0) - top)
     return float(np.sqrt(np.nanmean(np.square(apart), axis=0)).min())
 
 
