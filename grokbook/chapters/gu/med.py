@@ -101,13 +101,9 @@ def below_start(record: xr.Dataset) -> Array:
 
     Infinity if never.
     """
-    found = np.full(record.sizes["run"], np.inf)
-    for run, values in enumerate(record[reading.MED].values):
-        low = reading.after_fit(record, run)
-        low = low[values[low] < values[0]]
-        if len(low):
-            found[run] = record.step.values[low[0]]
-    return found / reading.reached_outside(record, 0.5)
+    med = record[reading.MED].values
+    low = reading.after_fit(record) & (med < med[:, :1])
+    return np.where(low, record.step.values, np.inf).min(1) / reading.reached_outside(record, 0.5)
 
 
 SUMS = ("base", "primes", "width_shared", "seeds_apart")  # additions that are trained on after they have generalised

@@ -8,23 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from grokbook.chapters.gu import theory
 from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.curves import first, own_steps, spearman, t_test
-from grokbook.measures.common import Array
+from grokbook.measures.common import Array, ratio
 
 FITTED = 0.999  # train accuracy at which a run has memorised
 SMOOTHING = 100  # steps: standard deviation of the Gaussian, and the length of an increment
 PLATEAU = 500  # steps a running median spans
 
 MED = "med_M1"  # definition 4.2
-CONTROLS = {  # what knows nothing of the order of residues -> its name on the page
-    "med_permuted": "MED of permuted residues",
-    "embedding_norm": "embedding norm R",
-    "total_norm": "norm of all weights W",
-}
+CONTROLS = ("med_permuted", "embedding_norm", "total_norm")  # which know nothing of the order of residues
 
 
 def told(never: str, show: Callable[[float], str]) -> Callable[[float], str]:
@@ -57,9 +53,8 @@ def even(record: xr.Dataset) -> xr.Dataset:
     return own_steps(record.isel(step=np.flatnonzero(record.step.values % every == 0)))
 
 
-def smooth(values: ArrayLike, steps: ArrayLike) -> Array:
+def smooth(values: Array, steps: NDArray) -> Array:
     """(step,) a finite curve on an even grid of steps, averaged under a Gaussian that is cut at its ends."""
-    values, steps = np.asarray(values, float), np.asarray(steps, float)
     distance = steps[1] - steps[0] if len(steps) > 1 else 1.0
     reach = int(np.ceil(4 * SMOOTHING / distance))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * distance / SMOOTHING) ** 2)
@@ -67,9 +62,9 @@ def smooth(values: ArrayLike, steps: ArrayLike) -> Array:
     return total / weight
 
 
-def running_median(values: ArrayLike, steps: ArrayLike) -> Array:
+def running_median(values: Array, steps: NDArray) -> Array:
     """(step,) the median over a window of about ``PLATEAU`` steps, shorter at both ends."""
-    values, steps = np.asarray(values, float), np.asarray(steps, float)
+    values = values.astype(float)
     half = max(1, round(PLATEAU / (steps[1] - steps[0]) / 2)) if len(steps) > 1 else 1
     return np.array([np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))])
 
@@ -93,10 +88,14 @@ def settled(record: xr.Dataset, name: str) -> Array:
     return np.array([np.median(v[steps >= steps[-1] - PLATEAU]) if len(v) else np.nan for v, steps in curves])
 
 
+def after_fit(record: xr.Dataset) -> NDArray[np.bool_]:
+    """(run, step) where a run is measured after t_fit."""
+    return (record.step.values > t_fit(record)[:, None]) & np.isfinite(record.test_loss.values)
+
+
 def floor(record: xr.Dataset, name: str) -> Array:
     """(run,) the least value of a curve after t_fit; nan if the training set is never memorised."""
-    late = [record[name].values[run, after_fit(record, run)] for run in range(record.sizes["run"])]
-    return np.array([values.min() if len(values) else np.nan for values in late], float)
+    return np.nanmin(np.where(after_fit(record), record[name].values, np.nan), axis=1)
 
 
 def still_rising(record: xr.Dataset) -> NDArray[np.bool_]:
@@ -108,20 +107,11 @@ def still_rising(record: xr.Dataset) -> NDArray[np.bool_]:
     return found
 
 
-def after_fit(record: xr.Dataset, run: int) -> NDArray[np.int64]:
-    """Positions on the step axis, of one run, that are measured after t_fit."""
-    late = record.step.values > t_fit(record)[run]
-    return np.flatnonzero(late & np.isfinite(record.test_loss.values[run]))
-
-
 def correlation(record: xr.Dataset, quantity: str = MED) -> Array:
     """(run,) Spearman's, of a quantity with the test loss after t_fit; nan with fewer than ten steps left then."""
     grid = even(record)
-    found = np.full(record.sizes["run"], np.nan)
-    for run in range(record.sizes["run"]):
-        if len(late := after_fit(grid, run)) >= 10:
-            found[run] = spearman(grid[quantity].values[run, late], grid.test_loss.values[run, late])
-    return found
+    curves = zip(grid[quantity].values, grid.test_loss.values, after_fit(grid), strict=True)
+    return np.array([spearman(one[late], loss[late]) if late.sum() >= 10 else np.nan for one, loss, late in curves])
 
 
 def agreement(record: xr.Dataset, quantity: str = MED) -> Array:
@@ -133,28 +123,20 @@ def agreement(record: xr.Dataset, quantity: str = MED) -> Array:
     steps = grid.step.values
     lag = max(1, round(SMOOTHING / (steps[1] - steps[0])))
     found = np.full(record.sizes["run"], np.nan)
-    for run in range(record.sizes["run"]):
-        if len(late := after_fit(grid, run)) >= 10:
-            values = grid[quantity].values[run, late], np.log(grid.test_loss.values[run, late])
-            found[run] = same_sign(*(one[lag:] - one[:-lag] for one in (smooth(v, steps[late]) for v in values)))
+    for run, late in enumerate(after_fit(grid)):
+        if late.sum() >= 10:
+            curves = grid[quantity].values[run, late], np.log(grid.test_loss.values[run, late])
+            one, other = (np.sign(v[lag:] - v[:-lag]) for v in (smooth(curve, steps[late]) for curve in curves))
+            found[run] = (one == other).mean()
     return found
 
 
-def raw_agreement(record: xr.Dataset, quantity: str = MED) -> Array:
-    """(run,) the same for single steps inside a record's windows, as they are; nan with fewer than fifty."""
-    found = np.full(record.sizes["run"], np.nan)
-    for run in range(record.sizes["run"]):
-        late = after_fit(record, run)
-        pairs = late[:-1][np.diff(record.step.values[late]) == 1]  # steps whose next one was measured too
-        if len(pairs) >= 50:
-            values = (record[name].values[run].astype(float) for name in (quantity, "test_loss"))
-            found[run] = same_sign(*(one[pairs + 1] - one[pairs] for one in values))
-    return found
-
-
-def same_sign(a: Array, b: Array) -> float:
-    """The share of places at which two sequences have one sign; nan if they are empty."""
-    return float((np.sign(a) == np.sign(b)).mean()) if len(a) else float("nan")
+def raw_agreement(record: xr.Dataset) -> Array:
+    """(run,) the same of MED for single steps inside a record's windows, as they are; nan with fewer than fifty."""
+    late = after_fit(record)
+    pairs = late[:, 1:] & late[:, :-1] & (np.diff(record.step.values) == 1)
+    one, other = (np.sign(np.diff(record[name].values)) for name in (MED, "test_loss"))
+    return np.where(pairs.sum(1) >= 50, ratio((pairs & (one == other)).sum(1), pairs.sum(1)), np.nan)
 
 
 def lead(record: xr.Dataset) -> Array:
@@ -165,9 +147,8 @@ def lead(record: xr.Dataset) -> Array:
 def mask_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
     """The training set of a run, (p, p), drawn again from its recipe."""
     names = [field.name for field in dataclasses.fields(HoledTask) if field.name in record.coords]
-    fields = {name: record[name].values[run].item() for name in names}
-    split_seed = fields.pop("split_seed", np.nan)
-    task = HoledTask(**fields, split_seed=int(split_seed) if np.isfinite(split_seed) else None)
+    fields = {"split_seed": np.nan} | {name: record[name].values[run].item() for name in names}
+    task = HoledTask(**fields | {"split_seed": None if np.isnan(fields["split_seed"]) else int(fields["split_seed"])})
     return task.in_train(int(record.seed.values[run])).reshape(task.p, task.p)
 
 
@@ -196,8 +177,5 @@ def moves(f: str, p: int, names: Sequence[str] | None = None) -> list[list[list[
 
 def symmetry_share(record: xr.Dataset, names: Sequence[str] | None = ("mirror",)) -> Array:
     """(run,) test accuracy of knowing nothing but the training set and the mirror, or None for all its symmetries."""
-    found = np.zeros(record.sizes["run"])
-    for run, (f, p) in enumerate(zip(record.f.values.tolist(), record.p.values.tolist(), strict=True)):
-        if known := moves(f, p, names):
-            found[run] = theory.symmetry_share(mask_of(record, run), known)
-    return found
+    tables = enumerate(zip(record.f.values.tolist(), record.p.values.tolist(), strict=True))
+    return np.array([theory.symmetry_share(mask_of(record, run), moves(*of, names)) for run, of in tables], float)

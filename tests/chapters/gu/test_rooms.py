@@ -76,8 +76,8 @@ def test_only_what_comes_after_the_fit_counts():
 def test_single_steps_are_compared_inside_windows_only():
     steps = np.unique(np.r_[np.arange(0, 1000, 50), np.arange(400, 501)])
     flip = (-1.0) ** np.arange(len(steps))
-    data = record(test_loss=flip + 2, same=flip).assign_coords(step=steps)
-    assert reading.raw_agreement(data, "same") == 1
+    data = record(test_loss=flip + 2, med_M1=flip).assign_coords(step=steps)
+    assert reading.raw_agreement(data) == 1
 
 
 def test_a_run_groks_if_it_generalises_five_times_as_late_as_it_fits():
