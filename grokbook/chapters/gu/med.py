@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings, reading
@@ -52,14 +53,12 @@ def distinct(records: Iterable[xr.Dataset]) -> Iterator[xr.Dataset]:
     """Of each record the runs with p >= 47 that stand in none before it."""
     seen: set[tuple[object, ...]] = set()
     for record in records:
-        new = []
-        for run in range(record.sizes["run"]):
-            seed = float(record.seed.values[run])
-            split = float(record.split_seed.values[run]) if "split_seed" in record.coords else np.nan
-            key = *(str(record[name].values[run]) for name in RECIPE), seed, seed if np.isnan(split) else split
-            if record.p.values[run] >= 47 and key not in seen:
+        split = record.split_seed.fillna(record.seed) if "split_seed" in record.coords else record.seed
+        columns, new = (*(record[name] for name in RECIPE), record.seed, split), []
+        for run, recipe in enumerate(zip(*(column.values.tolist() for column in columns), strict=True)):
+            if record.p.values[run] >= 47 and recipe not in seen:
                 new.append(run)
-            seen.add(key)
+            seen.add(recipe)
         yield record.isel(run=new)
 
 
@@ -75,25 +74,18 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
     families = {"addition": (base, primes, largest_prime, seeds_apart, width_shared), "a hole": (holes, holes_by_text),
                 "other operations": (fractions, operations), "other vocabularies": (overlap, diameters),
                 "other starts": (toeplitz,)}  # fmt: skip
-    found: list[tuple[str, bool, int, list[float]]] = []
     family_of = [family for family, records in families.items() for _ in records]
-    each = distinct(record for records in families.values() for record in records)
+    each, found = distinct(record for records in families.values() for record in records), []
     for family, record in zip(family_of, each, strict=True):
         left = record.assign(steps_left=-record.step.broadcast_like(record.test_loss).transpose("run", "step"))
-        values = np.stack([reading.correlation(left, name) for name in names], -1)
-        late = reading.grokked(record)
-        for run in np.flatnonzero(np.isfinite(values).all(-1)):  # (run, quantity)
-            found.append((family, bool(late[run]), int(record.p.values[run]), values[run].tolist()))
-    which, delayed, primes_of, table = zip(*found, strict=True)
-    return xr.Dataset(
-        {"correlation": (("quantity", "network"), np.array(table).T)},
-        {
-            "quantity": names,
-            "family": ("network", list(which)),
-            "grokked": ("network", list(delayed)),
-            "p": ("network", list(primes_of)),
-        },
-    )
+        along = {"family": [family] * record.sizes["run"], "grokked": reading.grokked(record), "p": record.p.values}
+        found.append(
+            xr.Dataset(
+                {"correlation": (("quantity", "network"), [reading.correlation(left, name) for name in names])},
+                {"quantity": names, **{name: ("network", values) for name, values in along.items()}},
+            )
+        )
+    return xr.concat(found, "network").dropna("network")
 
 
 def below_start(record: xr.Dataset) -> Array:
@@ -127,22 +119,19 @@ def stop_together(records: Iterable[xr.Dataset], quantity: str = reading.MED) ->
     return (np.array(found) > 1 / 1.5) & (np.array(found) < 1.5)
 
 
-GROKKING = (("primes", 47), ("base", 97), ("primes", 211))  # at p = 379 there is no delay, see fig5-sooner
-
-
-def at_prime(values, p: int):
-    """A measure of the runs of one prime that grok, (run,)."""
-
-    def measure(record: xr.Dataset) -> Array:
-        runs = select(record, p=p)
-        return np.where(reading.grokked(runs), values(runs), np.nan) if runs.sizes["run"] else np.array([np.nan])
-
-    return measure
+RECORDS = {47: "primes", 97: "base", 211: "primes", 379: "largest_prime"}
 
 
 def per_prime(quantity: str, values, bound, **more) -> tuple[Part, ...]:
-    """A part a prime."""
-    return tuple(Part(f"p = {p}: {quantity}", at_prime(values, p), bound, on=(on,), **more) for on, p in GROKKING)
+    """A part a prime, (run,), over its runs that grok; none at p = 379, where there is no delay, see fig5-sooner."""
+
+    def measure(record: xr.Dataset, p: int) -> ArrayLike:
+        runs = select(record, p=p)
+        return np.where(reading.grokked(runs), values(runs), np.nan) if runs.sizes["run"] else np.nan
+
+    return tuple(
+        Part(f"p = {p}: {quantity}", partial(measure, p=p), bound, on=(RECORDS[p],), **more) for p in (47, 97, 211)
+    )
 
 
 def over_primes(values):
@@ -152,25 +141,9 @@ def over_primes(values):
     )
 
 
-def at_median(values, record: xr.Dataset, p: int) -> float:
-    """The median over the runs of one prime; nan without any."""
-    found = values(select(record, p=p))
-    return float(median(found)) if len(found) else np.nan
-
-
-def t_most(record: xr.Dataset) -> Array:
-    """(run,) the first step at which 90 % of the test set are right."""
-    return reading.reached(record, 0.9)
-
-
-def sooner(one: int, other: int):
-    """How many times as long the smaller prime takes."""
-
-    def measure(base: xr.Dataset, primes: xr.Dataset, largest_prime: xr.Dataset) -> float:
-        record = {47: primes, 97: base, 211: primes, 379: largest_prime}
-        return at_median(t_most, record[one], one) / at_median(t_most, record[other], other)
-
-    return measure
+def t_most(record: xr.Dataset, p: int) -> float:
+    """The median t_0.9 of one prime; nan without any run."""
+    return float(median(reading.reached(select(record, p=p), 0.9)))
 
 
 section.claim(
@@ -211,14 +184,15 @@ section.claim(
 section.claim(
     "fig5-sooner", "Fig. 5, earlier Fig. 4", "Larger primes grok sooner.",
     *(
-        Part(f"t_0.9 at p = {a} / at p = {b}", sooner(a, b), above(1), times)
-        for a, b in pairwise((47, 97, 211, 379))
+        Part(f"t_0.9 at p = {a} / at p = {b}", lambda one, other, a=a, b=b: t_most(one, a) / t_most(other, b), above(1),
+            times, on=(RECORDS[a], RECORDS[b]))
+        for a, b in pairwise(RECORDS)
     ),
     *(
         Part(f"p = {p}: t_0.9 / t_fit",
-            lambda record, p=p: at_median(t_most, record, p) / at_median(reading.t_fit, record, p),
-            at_least(5), times, on=(on,))
-        for on, p in (*GROKKING, ("largest_prime", 379))
+            lambda record, p=p: t_most(record, p) / median(reading.t_fit(select(record, p=p))), at_least(5), times,
+            on=(on,))
+        for p, on in RECORDS.items()
     ),
     paper="from above 10,000 steps at p = 47 to one or two thousand at p = 397 (379 in the later version)",
 )  # fmt: skip
