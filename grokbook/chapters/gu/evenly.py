@@ -120,36 +120,38 @@ def of_way(record: xr.Dataset, way: str, alpha: float) -> xr.Dataset:
     return select(record, label=way, train_fraction=float(shares[np.abs(shares - alpha).argmin()]))
 
 
-def _sooner(record: xr.Dataset, even: float, random: float) -> Array:
-    """Median t_0.9 from an even share over that from a random one."""
-    ways = of_way(record, "even", even), of_way(record, "random", random)
-    return np.divide(*(median(reached(one, 0.9)) for one in ways))
+def _ratio(one: xr.Dataset, other: xr.Dataset) -> Array:
+    """Median t_0.9 of some networks over that of others."""
+    return median(reached(one, 0.9)) / median(reached(other, 0.9))
+
+
+def _even(spread: xr.Dataset, share: float) -> Array:
+    """Median t_0.9 from an even share over that from a random 30 %."""
+    return _to_random(of_way(spread, "even", share), spread)
+
+
+def _to_random(record: xr.Dataset, spread: xr.Dataset) -> Array:
+    """Median t_0.9 over that from a random 30 %."""
+    return _ratio(record, of_way(spread, "random", 0.3))
 
 
 _LONE = ("a way has one network", lambda record: len(np.unique(record.seed)) < 2)
 section.claim("structured", "beyond Sec. 7",
     "A quarter of the table that lies evenly teaches sooner than a random 30 %.",
-    Part("median t_0.9, an even 25 % / a random 30 %", lambda r: _sooner(r, 0.25, 0.3), below(1), times, open=_LONE),
+    Part("median t_0.9, an even 25 % / a random 30 %", lambda r: _even(r, 0.25), below(1), times, open=_LONE),
     Part("test accuracy at the end from an even 25 %",
         lambda r: last(of_way(r, "even", 0.25), "test_accuracy"), at_least(0.99), percent, open=_LONE),
     on="spread", whose="ours")  # fmt: skip
 section.claim("even-sooner", "beyond Sec. 7",
     "From as many pairs an even training set is understood sooner than a random one.",
-    Part("median t_0.9, an even 30 % / a random 30 %", lambda r: _sooner(r, 0.3, 0.3), at_most(0.8), times, open=_LONE),
+    Part("median t_0.9, an even 30 % / a random 30 %", lambda r: _even(r, 0.3), at_most(0.8), times, open=_LONE),
     on="spread", whose="ours")  # fmt: skip
-_HINDERS = Part("median t_0.9, an even 30 % / a random 30 %", lambda spread: _sooner(spread, 0.3, 0.3), at_least(2),
-    times, premise=True)  # fmt: skip
-
-
-def _to_random(record: xr.Dataset, spread: xr.Dataset) -> Array:
-    """Median t_0.9 over that from a random 30 %."""
-    return median(reached(record, 0.9)) / median(reached(of_way(spread, "random", 0.3), 0.9))
-
-
+_HINDERS = Part("median t_0.9, an even 30 % / a random 30 %", lambda spread: _even(spread, 0.3), at_least(2), times,
+    premise=True)  # fmt: skip
 section.claim("not-alike", "beyond Sec. 7",
     "What keeps an even training set from being understood is where its pairs lie, not that every sum occurs alike.",
     Part("median t_0.9 from a random 30 %, with every sum alike / without",
-        lambda alike, spread: _to_random(alike, spread), at_most(2), times),
+        _to_random, at_most(2), times, on=("alike", "spread")),
     _HINDERS, whose="ours")  # fmt: skip
 section.claim("one-spacing", "beyond Sec. 7",
     "What hinders is one spacing that all sums share: not that pairs lie near, nor that each sum is spaced by itself.",
@@ -172,17 +174,15 @@ section.claim("near-misses", "beyond Sec. 7",
     forecast="1/40 (the pilot), 1/4 by luck: the next sum whose stretch lies there", whose="ours")  # fmt: skip
 
 
-def _sooner_by(record: xr.Dataset) -> Array:
-    """Median t_0.9 from random sets over that from those even on the most circles."""
-    most = select(record, label="circles", circles=float(np.nanmax(record.circles.values)))
-    return median(reached(select(record, label="random"), 0.9)) / median(reached(most, 0.9))
+def _arms(record: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """The networks of random sets, and of those even on the most circles."""
+    return select(record, label="random"), select(record, circles=float(np.nanmax(record.circles.values)))
 
 
 def _waves(record: xr.Dataset) -> Array:
     """Median IPR of directions when the training set is learnt, on the most circles over that on random sets."""
-    most = select(record, label="circles", circles=float(np.nanmax(record.circles.values)))
-    both = (median(at(one, "direction_ipr", t_fit(one))) for one in (most, select(record, label="random")))
-    return np.divide(*both)
+    random, most = (median(at(one, "direction_ipr", t_fit(one))) for one in _arms(record))
+    return most / random
 
 
 def _with_circles(record: xr.Dataset) -> Array:
@@ -193,7 +193,7 @@ def _with_circles(record: xr.Dataset) -> Array:
 
 section.claim("circles-sooner", "beyond Sec. 7",
     "Even on as many circles as there are, a training set is understood sooner than a random one of its size.",
-    Part("median t_0.9, random / on all circles", _sooner_by, at_least(2), times),
+    Part("median t_0.9, random / on all circles", lambda r: _ratio(*_arms(r)), at_least(2), times),
     on="circles", forecast="4, from the first networks at p = 97", whose="ours")  # fmt: skip
 section.claim("circles-more", "beyond Sec. 7",
     "The more circles sums are even on, from two on, the sooner.",

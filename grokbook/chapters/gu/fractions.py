@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -23,7 +24,6 @@ from grokbook.train.records import select
 from grokbook.words import percent
 
 section = Section("fractions")
-PAPERS = (0.5, 0.6, 0.7)  # the fractions of Fig. 4
 
 
 @section.experiment(smaller=[{"seeds": 1}], quick={"steps": 40})
@@ -40,9 +40,6 @@ def fractions(s: Settings) -> Experiment:
     )
 
 
-DNN_FRACTIONS = (0.3, 0.5, 0.7)
-
-
 @section.experiment(
     smaller=[{"seeds": 1}, {"p": 47, "d_model": 64, "width": 128, "seeds": 1, "steps": 4_000}],
     quick={"width": 64, "steps": 40},
@@ -52,7 +49,9 @@ def dnn(s: Settings, *, width: Width = 512) -> Experiment:
     model = EmbeddedMLP(s.p, s.d_model, width)
     return Experiment(
         "gu/dnn",
-        every(s.few, ((f, HoledTask(s.p, f, a), model, s.steps) for f in (QUADRATIC, "n + m") for a in DNN_FRACTIONS)),
+        every(
+            s.few, ((f, HoledTask(s.p, f, a), model, s.steps) for f in (QUADRATIC, "n + m") for a in (0.3, 0.5, 0.7))
+        ),
         Schedule(log=60, every=50),
         (*TRACKED, "accuracy_by_place"),
     )
@@ -67,30 +66,33 @@ def ceilings(record: xr.Dataset) -> tuple[Array, Array]:
 def left(record: xr.Dataset) -> float:
     """Largest over smallest A (1 - alpha), over the paper's fractions."""
     alphas, tops = ceilings(record)
-    rest = (tops * (1 - alphas))[np.isin(alphas, PAPERS)]
+    rest = (tops * (1 - alphas))[np.isin(alphas, (0.5, 0.6, 0.7))]
     return float(rest.max() / rest.min())
 
 
-def unexplained(record: xr.Dataset) -> Array:
+def largest(record: xr.Dataset) -> xr.Dataset:
+    """The runs of the largest fraction."""
+    return select(record, train_fraction=float(record.train_fraction.values.max()))
+
+
+def unexplained(record: xr.Dataset, answered: Callable[[xr.Dataset], Array] = best) -> Array:
     """(run,) at the largest fraction, (A - m) / (1 - m): accuracy left for pairs without a trained mirror.
 
     m is the share of the run's test pairs whose mirror was trained, all of which are taken as right.
     """
-    most = select(record, train_fraction=float(record.train_fraction.values.max()))
+    most = largest(record)
     m = symmetry_share(most)
-    return (best(most) - m) / (1 - m)
+    return (answered(most) - m) / (1 - m)
 
 
 def signs(record: xr.Dataset) -> Array:
     """(run,) of the same pairs, the share that a change of both signs carries into the training set."""
-    most = select(record, train_fraction=float(record.train_fraction.values.max()))
-    m = symmetry_share(most)
-    return (symmetry_share(most, None) - m) / (1 - m)
+    return unexplained(record, partial(symmetry_share, names=None))
 
 
 def beyond_mirrors(record: xr.Dataset) -> Array:
-    """(run,) the same, nan for a network that has not learnt its training set and the mirrors."""
-    most = select(record, train_fraction=float(record.train_fraction.values.max()))
+    """(run,) what is unexplained, nan for a network that has not learnt its training set and the mirrors."""
+    most = largest(record)
     learnt = (last(most, "train_accuracy") >= 0.999) & (settled(most, "accuracy_mirrored") >= 0.9)
     return np.where(learnt, unexplained(most), np.nan)
 
@@ -132,7 +134,6 @@ def on_form(f: str, alpha: float, values):
     return lambda record: values(select(record, f=f, train_fraction=alpha))
 
 
-fitted = partial(last, curve="train_accuracy")
 section.claim(
     "dnn-form",
     "Sec. 6.1",
@@ -142,7 +143,8 @@ section.claim(
         for alpha in (0.3, 0.5)
         for part in (
             Part(f"α = {alpha}: best accuracy on the form", on_form(QUADRATIC, alpha, best), at_most(0.05), percent),
-            Part(f"α = {alpha}: train accuracy there", on_form(QUADRATIC, alpha, fitted), at_least(0.999), percent),
+            Part(f"α = {alpha}: train accuracy there",
+                on_form(QUADRATIC, alpha, partial(last, curve="train_accuracy")), at_least(0.999), percent),
         )
     ),
     Part("α = 0.5: best accuracy on x + y", on_form("n + m", 0.5, best), at_least(0.9), percent),

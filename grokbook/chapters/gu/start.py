@@ -108,25 +108,19 @@ def _faster(id: str, statement: str, other: str, words: str, paper: str = "") ->
     def most(record: xr.Dataset, end: str) -> float:
         return max((getattr(one, end) for one in speeds(record, "toeplitz", other).values()), default=float("nan"))
 
-    def at(record: xr.Dataset, alpha: float) -> float:
-        found = speeds(record, "toeplitz", other)
-        return found[alpha].middle if alpha in found else float("nan")
-
     ratio = f"median t_0.5, Toeplitz / {words}"
     lone = ("a start has one network", lambda r: len(np.unique(r.seed)) < 2)
     section.claim(
-        id,
-        "Fig. 20, earlier Fig. 7",
-        statement,
+        id, "Fig. 20, earlier Fig. 7", statement,
         Part(f"{ratio}, the largest of all shares", lambda r: most(r, "middle"), at_most(0.65), times, open=lone),
         Part("upper end of its 90 % interval over seeds", lambda r: most(r, "high"), below(1), times, open=lone),
-        on="toeplitz",
-        paper=paper,
+        on="toeplitz", paper=paper,
         earlier=tuple(
-            Part(f"{ratio}, at α = {alpha:g}", lambda r, alpha=alpha: at(r, alpha), at_most(0.65), times, open=lone)
+            Part(f"{ratio}, at α = {alpha:g}", lambda r, alpha=alpha: most(select(r, train_fraction=alpha), "middle"),
+                 at_most(0.65), times, open=lone)
             for alpha in SHARES
         ),
-    )
+    )  # fmt: skip
 
 
 _faster("fig20-faster", "A Toeplitz start of the embedding halves the steps to grokking.", "gaussian", "random", "×0.5")
