@@ -71,10 +71,9 @@ def unevenness(record: xr.Dataset, snapshot: int) -> dict[str, Array]:
     tokens = record.W_E.values[:, snapshot, :p].astype(float)  # (run, p, d)
     apart = np.linalg.norm(tokens[:, :, None] - tokens[:, None], axis=-1)  # (run, p, p)
     pairs, nearest = apart[:, *np.triu_indices(p, 1)], (apart + np.diag(np.full(p, np.inf))).min(-1)
-    waves = np.fft.fft(tokens, axis=1)[:, 1 : (p + 1) // 2]  # (run, frequency, d)
-    best = np.square(np.abs(waves)).sum(-1).argmax(-1)[:, None]  # (run, 1)
-    along = (tokens @ np.take_along_axis(waves, best[..., None], 1).conj().swapaxes(1, 2))[..., 0]  # (run, p)
-    missed = np.angle(along * np.exp(-2j * np.pi * (best + 1) * np.arange(p) / p))
+    back = np.exp(-2j * np.pi * measures.ring_share(tokens).frequency[:, None] * np.arange(p) / p)  # (run, p)
+    wave = back[:, None] @ tokens  # (run, 1, d)
+    missed = np.angle((tokens @ wave.conj().swapaxes(1, 2))[..., 0] * back)
     spread = {name: one.std(1) / one.mean(1) for name, one in {"pairs": pairs, "nearest": nearest}.items()}
     return spread | {"circle": np.degrees(measures.circular_sd(missed))}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -105,6 +106,9 @@ def arms(record: xr.Dataset) -> tuple[Array, Array]:
     return reached(select(record, d_model=widths[0]), 0.9), reached(select(record, d_model=widths[-1]), 0.9)
 
 
+_final = partial(over, column="d_model", measure=partial(last, curve="test_accuracy"))
+
+
 def gain(record: xr.Dataset) -> float:
     """Steps between the medians of both arms, in units of the run; a run that never gets there counts at its end."""
     end = float(record.step.values[-1])
@@ -143,10 +147,6 @@ section.claim("fig10", "Fig. 10, earlier Fig. 9", "Width helps up to a point, wh
     Part("least MED (M3) after t_fit, fourth / third",
          lambda r: np.divide(*over(r, "d_model", lambda one: floor(one, "med_M3"))[[3, 2]]), at_most(0.9)),
     on="width_ceiling", paper="“no significant improvement” at last; 0.7 at d = 128, 0.99 from 512 on")  # fmt: skip
-
-
-def _final(record: xr.Dataset) -> Array:
-    return over(record, "d_model", lambda one: last(one, "test_accuracy"))
 
 
 section.claim("fig11", "Fig. 11, earlier Fig. 10",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from grokbook import plotting
 from grokbook.curves import own_steps
+from grokbook.train.experiment import coordinates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,20 +86,14 @@ def setting(page: Page, name: str, letters: str = "pkdα", whose: str = "paper")
 
     They are "planned", not the paper's, where it does not state them all.
     """
-    here, meant = [], []
-    for letter, column, of in (
-        ("p", "p", lambda run: run.task.p),
-        ("k", "offset", lambda run: getattr(run.model, "offset", 0)),
-        ("d", "d_model", lambda run: run.model.d_model),
-        ("α", "train_fraction", lambda run: run.task.train_fraction),
-    ):
-        if letter in letters:
-            here.append(f"{letter} = {_few(page[name][column].values.tolist())}")
-            meant.append(f"{letter} = {_few(map(of, page.experiment(name).runs))}")
-    told = [", ".join(one) for one in (here, meant)]
-    return told[0] if here == meant else f"here: {told[0]}\n{whose}: {told[1]}"
+    columns = {"p": "p", "k": "offset", "d": "d_model", "α": "train_fraction"}
+    here, meant = (
+        ", ".join(f"{letter} = {_few(of[columns[letter]])}" for letter in letters)
+        for of in (page[name], coordinates(page.experiment(name).runs))
+    )
+    return here if here == meant else f"here: {here}\n{whose}: {meant}"
 
 
-def _few(values: Any) -> str:
-    known = sorted(dict.fromkeys(round(float(one), 9) for one in values))
+def _few(values: ArrayLike) -> str:
+    known = np.unique(np.round(np.asarray(values, float), 9)).tolist()
     return ", ".join(f"{one:g}" for one in known) if len(known) < 5 else f"{known[0]:g} to {known[-1]:g}"
