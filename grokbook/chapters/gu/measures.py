@@ -12,8 +12,6 @@ from grokbook.chapters.gu.tasks import HoledTask
 from grokbook.measures.common import Array, ratio
 from grokbook.train.monitor import Measured, Numbers, register
 
-MED_STEPS = (2, 3, 5, 7, 11)
-
 
 def _med(now: Measured) -> Numbers:
     """MED in its published forms, and what it must beat to say more than that weights shrink, on the word embeddings.
@@ -30,12 +28,9 @@ def _med(now: Measured) -> Numbers:
         "med_over_norm": ratio(measures.main_embedding_difference(both), norm).mean(0),
         "med_permuted": measures.permuted_embedding_difference(both).mean(0),
     }
-    steps = {
-        f"med_step_{step}": measures.main_embedding_difference(both, step=step).mean(0)
-        for step in MED_STEPS
-        if step % p
-    }
-    return forms | controls | steps
+    steps = [step for step in (2, 3, 5, 7, 11) if step % p]
+    renamed = {f"med_step_{a}": measures.main_embedding_difference(both, step=a).mean(0) for a in steps}
+    return forms | controls | renamed
 
 
 def _accuracy_by_place(now: Measured) -> Numbers:
@@ -45,16 +40,10 @@ def _accuracy_by_place(now: Measured) -> Numbers:
     test, mirrored = ~trained, np.swapaxes(trained, -1, -2)
     none = np.zeros((p, p), bool)
     inside = np.stack([one.never_trained() if isinstance(one, HoledTask) else none for one in now.tasks])
-    places = {
-        "inside": inside & test,
-        "outside": ~inside & test,
-        "mirrored": mirrored & test,
-        "unmirrored": ~mirrored & test,
-        "inside_mirrored": inside & mirrored & test,
-        "inside_unmirrored": inside & ~mirrored & test,
-    }
-    counted = {name: ((correct & place).sum((-2, -1)), place.sum((-2, -1))) for name, place in places.items()}
-    return {f"accuracy_{name}": ratio(*counts) for name, counts in counted.items()}
+    places = {"inside": inside, "outside": ~inside, "mirrored": mirrored, "unmirrored": ~mirrored,
+              "inside_mirrored": inside & mirrored, "inside_unmirrored": inside & ~mirrored}  # fmt: skip
+    tested = {name: place & test for name, place in places.items()}
+    return {f"accuracy_{name}": ratio((correct & one).sum((-2, -1)), one.sum((-2, -1))) for name, one in tested.items()}
 
 
 def _correct(now: Measured) -> Numbers:
