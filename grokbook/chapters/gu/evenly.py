@@ -9,7 +9,7 @@ import xarray as xr
 
 from grokbook.chapter import Section
 from grokbook.chapters.gu import Settings
-from grokbook.chapters.gu.reading import reached, t_fit
+from grokbook.chapters.gu.reading import mask_of, reached, t_fit
 from grokbook.chapters.gu.tasks import CircledTask, HoledTask
 from grokbook.chapters.gu.theory import power_shown, units
 from grokbook.chapters.gu.training import TRACKED, every
@@ -104,12 +104,8 @@ def by_chance(base: xr.Dataset, eight: xr.Dataset) -> xr.Dataset:
 
     They are as many as ``eight`` has circles; ``luck`` is what each as strong as the next would give.
     """
-    circles, found = int(eight.circles.values[0]), []
-    for run in range(base.sizes["run"]):
-        own = base.isel(run=run)
-        p, seed = int(own.p), int(own.seed)
-        mask = HoledTask(p, "n + m", float(own.train_fraction)).in_train(seed).reshape(p, p)
-        found.append(power_shown(own.W_E.values[:, :p], mask, circles))
+    circles, p = int(eight.circles.values[0]), int(base.p.values[0])
+    found = [power_shown(tokens[:, :p], mask_of(base, run), circles) for run, tokens in enumerate(base.W_E.values)]
     data = {"power": (("run", "step"), found), "luck": circles / (p // 2)}
     return xr.Dataset(data, {"step": base.snapshot_step.values[0]})
 
