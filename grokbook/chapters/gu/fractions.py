@@ -87,7 +87,7 @@ def unexplained(record: xr.Dataset, answered: Callable[[xr.Dataset], Array] = be
 
 def signs(record: xr.Dataset) -> Array:
     """(run,) of the same pairs, the share that a change of both signs carries into the training set."""
-    return unexplained(record, partial(symmetry_share, names=None))
+    return unexplained(record, partial(symmetry_share, whole=True))
 
 
 def beyond_mirrors(record: xr.Dataset) -> Array:

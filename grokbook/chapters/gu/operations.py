@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,7 @@ from grokbook.curves import median
 from grokbook.measures.common import Array
 from grokbook.settings import Share, Steps, Width
 from grokbook.train.experiment import Experiment, Schedule, Stop
-from grokbook.train.records import select
+from grokbook.train.records import conditions, select
 from grokbook.words import percent, times
 
 section = Section("operations")
@@ -54,14 +54,12 @@ def subtraction(s: Settings, *, steps: Steps = 60_000) -> Experiment:
     return Experiment("gu/subtraction", runs, Schedule(log=60, every=25), TRACKED, stop=Stop(evaluations=40))
 
 
-def trainings(record: xr.Dataset, figures: Sequence[str] = tuple(FIGURES)) -> dict[str, xr.Dataset]:
+def trainings(record: xr.Dataset) -> dict[str, xr.Dataset]:
     """The distinct trainings behind figures, by the figures that each stands for: "16 to 18" where they share one."""
     groups: dict[tuple[object, ...], list[str]] = {}
-    for figure in figures:
-        runs = select(record, label=figure)
-        if runs.sizes["run"]:
-            recipe = tuple(runs[name].values[0].item() for name in ("f", "p", "d_model", "train_fraction", "steps"))
-            groups.setdefault(recipe, []).append(figure)
+    for figure, runs in conditions(record):
+        recipe = tuple(runs[name].values[0].item() for name in ("f", "p", "d_model", "train_fraction", "steps"))
+        groups.setdefault(recipe, []).append(figure)
     named = {" to ".join(dict.fromkeys((one[0][3:], one[-1][3:]))): one[0] for one in groups.values()}
     return {name: select(record, label=figure) for name, figure in named.items()}
 
@@ -72,15 +70,15 @@ def beyond(record: xr.Dataset) -> Array:
     A network that knows the symmetries and nothing else answers their share S, and has 0 here however large S is;
     nan where S leaves fewer than ten pairs. It is a lower bound: all that S answers is taken as right.
     """
-    share = reading.symmetry_share(record, None)
+    share = reading.symmetry_share(record, whole=True)
     pairs = np.array([(~reading.mask_of(record, run)).sum() for run in range(record.sizes["run"])])
     return np.where((1 - share) * pairs >= 10, (reading.settled(record, "test_accuracy") - share) / (1 - share), np.nan)
 
 
 def levels(record: xr.Dataset) -> list[float]:
     """Test accuracy of knowing all symmetries of a function and, where the mirror is one of them, of that one alone."""
-    known = (None, ("mirror",))[: 1 + ("mirror" in reading.KEPT[str(record.f.values[0])])]
-    return [float(median(reading.symmetry_share(record, names))) for names in known]
+    known = (True, False) if reading.MIRROR in reading.KEPT[str(record.f.values[0])] else (True,)
+    return [float(median(reading.symmetry_share(record, whole=whole))) for whole in known]
 
 
 def past_mirrors(record: xr.Dataset) -> Array:
@@ -88,11 +86,9 @@ def past_mirrors(record: xr.Dataset) -> Array:
     return reading.best(record) - reading.symmetry_share(record)
 
 
-def medians(
-    record: xr.Dataset, measure: Callable[[xr.Dataset], Array], figures: Sequence[str] = tuple(FIGURES)
-) -> Array:
+def medians(record: xr.Dataset, measure: Callable[[xr.Dataset], Array]) -> Array:
     """The median seed of every distinct training that memorises; one nan if none does."""
-    judged = [runs for runs in trainings(record, figures).values() if np.isfinite(median(reading.t_fit(runs)))]
+    judged = [runs for runs in trainings(record).values() if np.isfinite(median(reading.t_fit(runs)))]
     return np.array([float(median(measure(runs))) for runs in judged] or [np.nan])
 
 
@@ -106,20 +102,15 @@ section.claim("fig12-19-med", "Figs 12 to 19", "MED tracks the test loss for oth
     on="operations")  # fmt: skip
 
 
-def t_most(record: xr.Dataset) -> Array:
-    """The median t_0.9 of Fig. 12, subtraction."""
-    return median(reading.reached(select(record, label="fig12"), 0.9))
-
-
 def delay(record: xr.Dataset) -> float:
-    """How many times t_fit the median t_0.9 of Fig. 12 is; nan where it is never."""
-    most = float(t_most(record))
-    return most / float(median(reading.t_fit(select(record, label="fig12")))) if np.isfinite(most) else np.nan
+    """How many times t_fit the median t_0.9 is; nan where it is never."""
+    most, fit = (float(median(times)) for times in (reading.reached(record, 0.9), reading.t_fit(record)))
+    return most / fit if np.isfinite(most) else np.nan
 
 
-RISES = "accuracy still rises", lambda r: reading.still_rising(select(r, label="fig12")).any()
+RISES = "accuracy still rises", lambda r: reading.still_rising(r).any()
 section.claim("fig12-groks", "Earlier Fig. 11", "Subtraction groks.",
-    Part("t_0.9", t_most, REACHED, open=RISES),
+    Part("t_0.9", lambda r: median(reading.reached(r, 0.9)), REACHED, open=RISES),
     Part("t_0.9 / t_fit", delay, at_least(5), times, open=RISES),
     on="subtraction")  # fmt: skip
 
@@ -134,8 +125,9 @@ section.claim("fig13-15", "Figs 13 to 15",
 
 FORM = ("fig16", "fig17", "fig18")
 section.claim("fig16-18", "Figs 16 to 18", "x² + xy + y² is answered where its mirror was trained, and no further.",
-    Part("best accuracy − share of trained mirrors, largest", lambda r: medians(r, past_mirrors, FORM).max(),
-         at_most(0.1)),
+    Part("best accuracy − share of trained mirrors, largest",
+         lambda r: medians(select(r, f=QUADRATIC), past_mirrors).max(), at_most(0.1)),
     Part("accuracy on pairs with a trained mirror, at the end, least",
-         lambda r: medians(r, partial(reading.settled, name="accuracy_mirrored"), FORM).min(), at_least(0.9), percent),
+         lambda r: medians(select(r, f=QUADRATIC), partial(reading.settled, name="accuracy_mirrored")).min(),
+         at_least(0.9), percent),
     on="operations", whose="ours")  # fmt: skip

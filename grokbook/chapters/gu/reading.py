@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import xarray as xr
@@ -77,9 +77,9 @@ def known(record: xr.Dataset, name: str) -> Iterator[tuple[Array, Array]]:
         yield values[there], grid.step.values[there].astype(float)
 
 
-def best(record: xr.Dataset, name: str = "test_accuracy") -> Array:
-    """(run,) the largest value of a curve smoothed over 100 steps."""
-    return np.array([smooth(v, steps).max() if len(v) else np.nan for v, steps in known(record, name)])
+def best(record: xr.Dataset) -> Array:
+    """(run,) the largest value of test accuracy smoothed over 100 steps."""
+    return np.array([smooth(*curve).max() for curve in known(record, "test_accuracy")])
 
 
 def settled(record: xr.Dataset, name: str) -> Array:
@@ -152,30 +152,26 @@ def mask_of(record: xr.Dataset, run: int) -> NDArray[np.bool_]:
     return task.in_train(int(record.seed.values[run])).reshape(task.p, task.p)
 
 
-SYMMETRIES = {  # moves under which a function keeps its answer, as ``theory.symmetry_orbits`` reads them
-    "mirror": lambda p: [[[0, 1], [1, 0]]],
-    "negative mirror": lambda p: [[[0, -1], [-1, 0]]],
-    "joint sign": lambda p: [[[-1, 0], [0, -1]]],
-    "sign": lambda p: [[[-1, 0], [0, 1]]],
-    "cube root": lambda p: [[[w, 0], [0, 1]] for w in theory.roots_of_unity(p, 3)],
-}
-KEPT = {  # which of them hold for the functions of Figs 12 to 19
-    "n - m": ("negative mirror",),
-    "n*m": ("mirror", "joint sign"),
-    "n**2 + m**2": ("mirror", "sign"),
-    "n**3 + m**3": ("mirror", "cube root"),
-    "n**2 + n*m + m**2": ("mirror", "joint sign"),
-    "n**3 + n*m + m**3": ("mirror",),
-    "n + m": ("mirror",),
+MIRROR, NEGATIVE_MIRROR, JOINT_SIGN, SIGN = [[0, 1], [1, 0]], [[0, -1], [-1, 0]], [[-1, 0], [0, -1]], [[-1, 0], [0, 1]]
+KEPT = {  # moves, as ``theory.symmetry_orbits`` reads them, under which functions of Figs 12 to 19 keep their answers
+    "n - m": [NEGATIVE_MIRROR],
+    "n*m": [MIRROR, JOINT_SIGN],
+    "n**2 + m**2": [MIRROR, SIGN],
+    "n**3 + m**3": [MIRROR],  # and cube roots of 1 in i, which depend on p
+    "n**2 + n*m + m**2": [MIRROR, JOINT_SIGN],
+    "n**3 + n*m + m**3": [MIRROR],
+    "n + m": [MIRROR],
 }
 
 
-def moves(f: str, p: int, names: Sequence[str] | None = None) -> list[list[list[int]]]:
-    """The moves of a function's symmetries, or of the named ones."""
-    return [move for name in (KEPT.get(f, ()) if names is None else names) for move in SYMMETRIES[name](p)]
+def moves(f: str, p: int) -> list[list[list[int]]]:
+    """The moves of a function's symmetries."""
+    roots = theory.roots_of_unity(p, 3) if f == "n**3 + m**3" else ()
+    return KEPT[f] + [[[w, 0], [0, 1]] for w in roots]
 
 
-def symmetry_share(record: xr.Dataset, names: Sequence[str] | None = ("mirror",)) -> Array:
-    """(run,) test accuracy of knowing nothing but the training set and the mirror, or None for all its symmetries."""
-    tables = enumerate(zip(record.f.values.tolist(), record.p.values.tolist(), strict=True))
-    return np.array([theory.symmetry_share(mask_of(record, run), moves(*of, names)) for run, of in tables], float)
+def symmetry_share(record: xr.Dataset, *, whole: bool = False) -> Array:
+    """(run,) test accuracy of knowing nothing but the training set and the mirror, or the whole of the symmetries."""
+    tables = zip(record.f.values.tolist(), record.p.values.tolist(), strict=True)
+    own = [moves(f, p) if whole else [MIRROR] for f, p in tables]
+    return np.array([theory.symmetry_share(mask_of(record, run), known) for run, known in enumerate(own)], float)
