@@ -184,8 +184,8 @@ section.claim(
 section.claim(
     "fig5-sooner", "Fig. 5, earlier Fig. 4", "Larger primes grok sooner.",
     *(
-        Part(f"t_0.9 at p = {a} / at p = {b}", lambda one, other, a=a, b=b: t_most(one, a) / t_most(other, b), above(1),
-            times, on=(RECORDS[a], RECORDS[b]))
+        Part(f"t_0.9 at p = {a} / at p = {b}", lambda larger, smaller, a=a, b=b: t_most(smaller, a) / t_most(larger, b),
+            above(1), times, on=(RECORDS[b], RECORDS[a]))
         for a, b in pairwise(RECORDS)
     ),
     *(
