@@ -98,14 +98,13 @@ def vocabularies(record: xr.Dataset) -> xr.Dataset:
     distance of consecutive residues (MED); ``relative``, that over the mean diameter.
     """
     p, offset = int(record.p.values[0]), int(record.offset.values[0])
-    rows = []
-    for table in record.W_E.values[0].astype(float):
-        a, b = measures.embedding_blocks(table, p, offset)
-        apart = [np.linalg.norm(x[:, None] - y, axis=-1) for x, y in ((a, a), (b, b), (a, b))]
-        med, sizes = float(theory.MED_FORMS["M1"](a, b)), [float(one.max()) for one in apart]
-        rows.append((*sizes[:2], max(sizes), float(apart[2].min()), med, 2 * med / sum(sizes[:2])))
-    names = ("A", "B", "union", "between", "neighbours", "relative")
-    return xr.Dataset({name: ("snapshot", values) for name, values in zip(names, np.array(rows).T, strict=True)})
+    a, b = measures.embedding_blocks(record.W_E.values[0], p, offset)  # (snapshot, p, d)
+    apart = [np.linalg.norm(x[:, :, None] - y[:, None], axis=-1) for x, y in ((a, a), (b, b), (a, b))]
+    A, B, across = (one.max((1, 2)) for one in apart)
+    med = theory.MED_FORMS["M1"](a, b)
+    found = {"A": A, "B": B, "union": np.max([A, B, across], axis=0), "between": apart[2].min((1, 2)),
+             "neighbours": med, "relative": 2 * med / (A + B)}  # fmt: skip
+    return xr.Dataset({name: ("snapshot", values) for name, values in found.items()})
 
 
 def ends(record: xr.Dataset, name: str) -> float:
