@@ -69,6 +69,7 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
 
     ``correlation`` (quantity, network) for MED, its controls and the steps left; along network ``family``, ``grokked``,
     ``p``. One of two records is taken once, from the first; those that do not memorise in time are left out.
+    ``ValueError`` where none remains.
     """
     names = [reading.MED, *reading.CONTROLS, "steps_left"]
     families = {"addition": (base, primes, largest_prime, seeds_apart, width_shared), "a hole": (holes, holes_by_text),
@@ -78,14 +79,18 @@ def rivals(base, primes, largest_prime, seeds_apart, width_shared, holes, holes_
     each, found = distinct(record for records in families.values() for record in records), []
     for family, record in zip(family_of, each, strict=True):
         left = record.assign(steps_left=-record.step.broadcast_like(record.test_loss).transpose("run", "step"))
-        along = {"family": [family] * record.sizes["run"], "grokked": reading.grokked(record), "p": record.p.values}
+        families_of = np.full(record.sizes["run"], family)
+        along = {"family": families_of, "grokked": reading.grokked(record), "p": record.p.values}
         found.append(
             xr.Dataset(
                 {"correlation": (("quantity", "network"), [reading.correlation(left, name) for name in names])},
                 {"quantity": names, **{name: ("network", values) for name, values in along.items()}},
             )
         )
-    return xr.concat(found, "network").dropna("network")
+    study = xr.concat(found, "network").dropna("network")
+    if not study.sizes["network"]:
+        raise ValueError("none of these networks has p >= 47 and memorises in time")
+    return study
 
 
 def below_start(record: xr.Dataset) -> Array:
