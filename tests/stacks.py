@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import torch
 
 from grokbook.models.decoder import Decoder
 from grokbook.models.dense import DenseNet
@@ -83,3 +84,9 @@ def runs_of(name, members=2, steps=25):
     task, model, optimizer, loss, batch = STACKS[name]
     last = {"last_batch": "short"} if batch else {}
     return tuple(Run(task, model, optimizer, steps, seed, loss, batch, **last) for seed in range(members))
+
+
+def side_by_side(model, members):
+    """The parameters of members of the seeds from 0 on, as an ensemble has them, in float64."""
+    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
+    return {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}

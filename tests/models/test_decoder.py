@@ -13,6 +13,7 @@ from grokbook.streams import Stream, keys
 from grokbook.train import data
 from tests import textbook_decoder as textbook
 from tests.models.test_transformer import SAMPLES, P, assert_same, tokens
+from tests.stacks import side_by_side
 
 D = 12
 MODELS = [Decoder(P, D, layers, heads) for layers, heads in ((1, 3), (2, 4), (3, 1))]
@@ -21,8 +22,7 @@ each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model
 
 def ensemble(model: Decoder, members: int) -> dict[str, Tensor]:
     """Members of different seeds, in float64, with large scores and with gains and shifts that matter."""
-    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
-    params = {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
+    params = side_by_side(model, members)
     generator = torch.Generator().manual_seed(7)
     for name, value in params.items():
         if name.startswith(("gain", "shift")):
@@ -87,21 +87,10 @@ def test_the_paper_counts_about_four_hundred_thousand_parameters_besides_embeddi
     assert sum(value.numel() for name, value in params.items() if name not in ("W_E", "W_U")) == 394_240
 
 
-def test_init_is_that_of_torch_and_depends_on_the_generator_alone() -> None:
-    one, again, other = (Decoder(97).init(torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+def test_init_is_that_of_torch() -> None:
+    one = Decoder(97).init(torch.Generator().manual_seed(0))
     plain = textbook.Decoder(97, 128, 2, 4)
     for name, parameter in textbook.named(plain):
         ours = textbook.one({key: value[None] for key, value in one.items()}, name, 0)
         assert ours.shape == parameter.shape and ours.dtype == torch.float32
         assert ours.std().item() == pytest.approx(parameter.std().item(), rel=0.03)
-    assert all(torch.equal(value, again[name]) for name, value in one.items())
-    assert not torch.equal(one["W_E"], other["W_E"])
-
-
-@pytest.mark.parametrize(
-    "arguments, told",
-    [({"p": 1}, "p = 1"), ({"heads": 3}, "heads = 3"), ({"d_model": 9, "heads": 3}, "even"), ({"layers": 0}, "layers")],
-)
-def test_impossible_sizes_are_refused(arguments: dict, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        Decoder(**{"p": 97} | arguments)

@@ -61,9 +61,3 @@ def test_dropout_keeps_the_mean_and_follows_the_seed():
     quiet, mean = model(state.params, pairs), torch.stack(noisy).mean(0)
     assert float((mean - quiet).abs().max()) < 0.25 * float((noisy[0] - quiet).abs().max())
     assert mean.isfinite().all()
-
-
-@pytest.mark.parametrize("change, words", [({"dropout": 1.0}, "dropout = 1.0"), ({"layers": 0}, "layers = 0")])
-def test_wrong_settings_are_named(change, words):
-    with pytest.raises(ValueError, match=words):
-        PairEncoder(**{"p": 5, **change})

@@ -3,6 +3,7 @@ import torch
 
 from grokbook.models.mlp import ROWS, SCALINGS, TwoLayerMLP
 from grokbook.streams import Stream, keys
+from tests.stacks import side_by_side
 from tests.textbook_mlp import PlainMLP, plain_loss
 
 KEYS = torch.from_numpy(keys([0], "dropout"))
@@ -13,11 +14,6 @@ MODELS = [
 ]
 
 
-def stack(model, seeds):
-    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in seeds]
-    return {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
-
-
 def pairs_of(members, rows, p, seed=0):
     return torch.randint(p, (members, rows, 2), generator=torch.Generator().manual_seed(seed))
 
@@ -25,7 +21,7 @@ def pairs_of(members, rows, p, seed=0):
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("members", [1, 3])
 def test_outputs_and_gradients_agree_with_the_textbook_model(model, members):
-    params, pairs = stack(model, range(members)), pairs_of(members, 30, model.p)
+    params, pairs = side_by_side(model, members), pairs_of(members, 30, model.p)
     labels = pairs.sum(-1) % model.p
     leaves = {name: value.clone().requires_grad_() for name, value in params.items()}
     outputs = model(leaves, pairs)
@@ -43,7 +39,7 @@ def test_outputs_and_gradients_agree_with_the_textbook_model(model, members):
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_hand_derived_gradients_agree_with_autograd_over_several_chunks_and_paddings(scaling):
     model, rows = TwoLayerMLP(7, 12, scaling), 2 * ROWS + 37
-    params, pairs = stack(model, (0, 1)), pairs_of(2, rows, 7)
+    params, pairs = side_by_side(model, 2), pairs_of(2, rows, 7)
     labels = pairs.prod(-1) % 7
     weights = torch.zeros(2, rows, dtype=torch.float64)
     for i, size in enumerate((rows, rows - 100)):  # the second member's last hundred rows are padding
@@ -67,24 +63,10 @@ def test_initial_spread_is_that_of_the_scaling():
 
 def test_dropout_silences_its_share_and_keeps_the_mean():
     model = TwoLayerMLP(5, 4000, "standard", dropout=0.25)
-    params = stack(model, [0])
+    params = side_by_side(model, 1)
     params["W_out"] = torch.ones_like(params["W_out"])
     pairs = pairs_of(1, 50, 5)
     quiet = model(params, pairs)
     noisy = model(params, pairs, noise=Stream(KEYS, 1))
     assert not torch.equal(quiet, noisy)
     torch.testing.assert_close(noisy.mean(), quiet.mean(), rtol=0.02, atol=0)
-
-
-@pytest.mark.parametrize(
-    "change, word",
-    [
-        ({"width": 0}, "width = 0"),
-        ({"scaling": "ntk"}, "mean_field"),
-        ({"activation": "sine"}, "quadratic"),
-        ({"dropout": 1.0}, "dropout"),
-    ],
-)
-def test_wrong_settings_are_named(change, word):
-    with pytest.raises(ValueError, match=word):
-        TwoLayerMLP(**{"p": 5, "width": 4, **change})

@@ -11,6 +11,7 @@ from grokbook.models.embedded_mlp import EmbeddedMLP
 from grokbook.models.pair_transformer import PairTransformer, toeplitz
 from tests import textbook_transformer as textbook
 from tests.models.test_transformer import SAMPLES, P, assert_same, tokens
+from tests.stacks import side_by_side
 
 D = 12
 
@@ -18,7 +19,7 @@ Model = PairTransformer | EmbeddedMLP
 MODELS: list[Model] = [
     *(
         PairTransformer(P, D, layers, heads, offset, positions)
-        for layers in (1, 2, 4)
+        for layers in (1, 3)
         for heads, offset, positions in ((4, 0, True), (1, 0, False), (2, 3, True), (4, 7, False))
     ),
     PairTransformer(P, D, start="toeplitz"),
@@ -35,8 +36,7 @@ each_model = pytest.mark.parametrize("model", MODELS, ids=ids)
 
 def ensemble(model: Model, members: int) -> dict[str, Tensor]:
     """Members of different seeds, in float64, with biases and an attention that is far from uniform."""
-    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
-    params = {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
+    params = side_by_side(model, members)
     params["W_E"] *= 3
     noise = torch.Generator().manual_seed(3)
     for name, value in params.items():
@@ -123,10 +123,6 @@ def test_evaluation_by_slices_gives_the_outputs_of_one_piece(layers: int) -> Non
         assert_same(model(params, inputs), whole)
 
 
-def test_only_one_layer_has_hand_derived_gradients() -> None:
-    assert PairTransformer(P, D).has_own_gradients and not PairTransformer(P, D, layers=2).has_own_gradients
-
-
 def test_without_offset_and_positions_one_layer_cannot_tell_the_operands_apart() -> None:
     """So such a net cannot learn x - y; with either of the two it can tell."""
     table = torch.cartesian_prod(torch.arange(P), torch.arange(P))[None]
@@ -150,18 +146,9 @@ def test_the_vocabulary_has_room_for_both_operands_and_a_cls_of_its_own(offset: 
     assert (model(cls, table) != model(params, table)).any(-1).all()  # "cls" is in every sequence
 
 
-def test_init_has_the_stated_sizes_and_depends_on_the_generator_alone() -> None:
-    model = PairTransformer(97, layers=2)
-    torch.manual_seed(1)
-    one = model.init(torch.Generator().manual_seed(0))
-    torch.manual_seed(2)
-    again, other = (model.init(torch.Generator().manual_seed(seed)) for seed in (0, 1))
-    for name, value in one.items():
-        assert value.dtype == torch.float32 and value.is_contiguous() and torch.equal(value, again[name])
-        if name.startswith("b"):
-            assert not value.any()
-        else:
-            assert not torch.equal(value, other[name])
+def test_init_has_the_stated_sizes() -> None:
+    for name, value in PairTransformer(97, layers=2).init(torch.Generator().manual_seed(0)).items():
+        assert name[0] != "b" or not value.any()
         if name.startswith("W") and name != "W_pos":
             assert value.std().item() == pytest.approx(128**-0.5, rel=0.03)
     assert sum(value.numel() for value in PairTransformer(97).init(torch.Generator()).values()) == (
@@ -200,22 +187,3 @@ def test_a_toeplitz_start_is_toeplitz_and_its_control_has_its_means_and_norms() 
 def test_toeplitz_of_three_numbers_is_known_by_hand() -> None:
     a, b, c = 1.0, 2.0, 3.0
     assert toeplitz(torch.tensor([a, b, c])).tolist() == [[a, b, c], [b, a, b], [c, b, a]]
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"p": 1}, "p = 1: at least 2"),
-        ({"heads": 3}, "heads = 3: a divisor of d_model = 128"),
-        ({"layers": 0}, "layers = 0: at least 1"),
-        ({"offset": 98}, "offset = 98: from 0 to p = 97"),
-        ({"offset": -1}, "offset = -1: from 0 to p = 97"),
-        ({"start": "circulant"}, "one of 'gaussian', 'toeplitz', 'matched', got 'circulant'"),
-        ({"start": "toeplitz", "d_model": 64}, "d_model = 64: the toeplitz start needs one for each of 98 tokens"),
-    ],
-)
-def test_impossible_sizes_are_refused(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PairTransformer(**{"p": 97} | arguments)
-    with pytest.raises(ValueError, match="width = 0: at least 1"):
-        EmbeddedMLP(97, width=0)

@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from grokbook.models.resnet import ResNet18
 from tests import textbook_resnet as textbook
+from tests.stacks import side_by_side
 
 SMALL = ResNet18(classes=9, width=0.125, channels=1, size=40)  # 2 x 2 places are left at the readout
 WIDTHS = (8, 16, 32, 64)
@@ -17,8 +18,7 @@ STATISTICS = ("running_mean", "running_var")
 
 def ensemble(model: ResNet18, members: int) -> dict[str, Tensor]:
     """Members of different seeds, in float64, with gains, shifts and running statistics that matter."""
-    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
-    params = {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
+    params = side_by_side(model, members)
     generator = torch.Generator().manual_seed(7)
     for name, value in params.items():
         if value.ndim == 2 and not name.startswith("fc"):
@@ -83,21 +83,8 @@ def test_stated_operations_are_those_that_are_counted(size: int) -> None:
     assert 3 * counter.get_total_flops() / 4 == pytest.approx(model.flops_per_sample, rel=0.01)
 
 
-def test_it_agrees_with_the_common_implementation_where_that_is_installed() -> None:
-    models = pytest.importorskip("torchvision.models")
-    params = {name: value[None] for name, value in ResNet18().init(torch.Generator().manual_seed(0)).items()}
-    net = models.resnet18(weights=None).eval()
-    net.load_state_dict({name: value[0] for name, value in params.items()}, strict=False)
-    images = torch.randn(2, 3, 224, 224)
-    with torch.no_grad():
-        torch.testing.assert_close(ResNet18()(params, images[None])[0], net(images), rtol=1e-4, atol=1e-4)
-
-
-def test_init_has_the_common_spreads_and_depends_on_the_generator_alone() -> None:
-    model = ResNet18(classes=200)
-    one, again, other = (model.init(torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
-    assert all(value.dtype == torch.float32 and torch.equal(value, again[name]) for name, value in one.items())
-    assert not torch.equal(one["conv1.weight"], other["conv1.weight"])
+def test_init_has_the_common_spreads() -> None:
+    one = ResNet18(classes=200).init(torch.Generator().manual_seed(0))
     assert one["layer3.0.conv1.weight"].std().item() == pytest.approx((2 / (256 * 9)) ** 0.5, rel=0.01)
     assert one["fc.weight"].abs().max().item() == pytest.approx(512**-0.5, rel=0.01)
     assert one["bn1.weight"].min() == one["bn1.running_var"].max() == 1 and not one["bn1.bias"].any()
@@ -138,19 +125,3 @@ def test_weights_are_read_from_a_file_all_but_the_readout(tmp_path) -> None:
         ResNet18.pretrained(file).init(torch.Generator())
     with pytest.raises(ValueError, match=r"nowhere.*cannot be read"):
         ResNet18.pretrained(tmp_path / "nowhere.pth")
-
-
-@pytest.mark.parametrize(
-    "arguments, told",
-    [
-        ({"width": 0.1}, "width = 0.1"),
-        ({"width": 0}, "width = 0"),
-        ({"channels": 2}, "channels = 2"),
-        ({"size": 4}, "size = 4"),
-        ({"classes": 1}, "classes = 1"),
-        ({"head": "max"}, "head must be one of 'pool', 'flatten', got 'max'"),
-    ],
-)
-def test_impossible_sizes_are_refused(arguments: dict, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        ResNet18(**arguments)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from grokbook.models.slot_mlp import SlotMLP
+from tests.stacks import side_by_side
 
 MODELS = [SlotMLP(5, 9, 4, 6, 16), SlotMLP(5, 9, 4, 6, 16, shared=True), SlotMLP(3, 4, 2, 3, 8)]
 
@@ -28,8 +29,7 @@ def textbook(model: SlotMLP, params: dict[str, Tensor], member: int, tokens: Ten
 @pytest.mark.parametrize("model", MODELS, ids=["slots", "shared", "small"])
 @pytest.mark.parametrize("members", [1, 3])
 def test_outputs_and_gradients_equal_the_textbook(model: SlotMLP, members: int) -> None:
-    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
-    params = {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
+    params = side_by_side(model, members)
     params = {name: (value + 0.1 * (value == 0)).requires_grad_() for name, value in params.items()}
     generator = torch.Generator().manual_seed(9)
     tokens = torch.randint(model.tokens, (members, 20, model.slots), generator=generator)
@@ -49,24 +49,9 @@ def test_outputs_and_gradients_equal_the_textbook(model: SlotMLP, members: int) 
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
-def test_one_embedding_for_all_slots_does_not_know_their_order() -> None:
-    model = MODELS[1]
-    params = {name: value[None].double() for name, value in model.init(torch.Generator()).items()}
-    tokens = torch.tensor([[[0, 1, 2, 3], [3, 1, 0, 2]]])
-    outputs = model(params, tokens)[0]
-    torch.testing.assert_close(outputs[0], outputs[1], rtol=0, atol=1e-12)
-
-
 def test_init_has_the_stated_variances() -> None:
     params = SlotMLP(50, 60, width=400).init(torch.Generator().manual_seed(0))
     assert params["W_E"].std().item() == pytest.approx(1, rel=0.03)
     for name, fan_in in (("W_1", 128), ("W_2", 400), ("W_U", 400)):
         assert params[name].std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=0.03)
     assert not any(params[name].any() for name in ("b_1", "b_2", "b_U"))
-
-
-@pytest.mark.parametrize("arguments", [{"tokens": 1}, {"classes": 1}, {"slots": 0}, {"d_model": 0}, {"width": 0}])
-def test_impossible_sizes_are_refused(arguments: dict) -> None:
-    ((name, value),) = arguments.items()
-    with pytest.raises(ValueError, match=f"{name} = {value}"):
-        SlotMLP(**{"tokens": 5, "classes": 9} | arguments)

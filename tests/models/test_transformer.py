@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from grokbook.models import transformer
 from grokbook.models.transformer import AttentionOnly, Transformer
 from tests import textbook_transformer as textbook
+from tests.stacks import side_by_side
 
 P, D, SAMPLES = 7, 16, 23  # small, and none a multiple of another, so that a swapped axis cannot go unnoticed
 
@@ -18,7 +19,7 @@ MODELS: list[Transformer | AttentionOnly] = [
     *(
         AttentionOnly(P, d_model=D, heads=heads, layers=layers, attention=attention, logit_scale=scale)  # type: ignore[arg-type]
         for attention in ("softmax", "linear")
-        for layers in (1, 2, 3)
+        for layers in (1, 3)
         for heads, scale in ((1, None), (4, 0.7), (16, None))
     ),
 ]
@@ -28,8 +29,7 @@ each_model = pytest.mark.parametrize("model", MODELS, ids=ids)
 
 def ensemble(model: Transformer | AttentionOnly, members: int) -> dict[str, Tensor]:
     """Members of different seeds, in float64, embedded so large that attention is far from uniform."""
-    drawn = [model.init(torch.Generator().manual_seed(seed)) for seed in range(members)]
-    params = {name: torch.stack([one[name] for one in drawn]).double() for name in drawn[0]}
+    params = side_by_side(model, members)
     params["W_E"] *= 3
     return {name: value.requires_grad_() for name, value in params.items()}
 
@@ -107,26 +107,9 @@ def test_activations_are_those_of_the_textbook_over_the_whole_table() -> None:
             assert_same(table[member, n, m], net.hidden[0, -1])
 
 
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
-def test_the_number_of_parameters_does_not_depend_on_the_heads(attention: str) -> None:
-    def count(heads: int) -> int:
-        model = AttentionOnly(97, heads=heads, layers=2, attention=attention)  # type: ignore[arg-type]
-        return sum(w.numel() for w in model.init(torch.Generator()).values())
-
-    assert {count(heads) for heads in (1, 2, 4, 8, 16, 32, 64)} == {2 * 4 * 128**2 + 2 * 97 * 128 + 2 * 128}
-
-
 @pytest.mark.parametrize("model", [Transformer(97), AttentionOnly(97, layers=2)], ids=lambda m: type(m).__name__)
-def test_init_depends_on_the_generator_alone_and_has_the_stated_size(
-    model: Transformer | AttentionOnly,
-) -> None:
-    torch.manual_seed(1)
-    one = model.init(torch.Generator().manual_seed(0))
-    torch.manual_seed(2)
-    again, other = (model.init(torch.Generator().manual_seed(seed)) for seed in (0, 1))
-    for name, value in one.items():
-        assert value.dtype == torch.float32 and value.is_contiguous()
-        assert torch.equal(value, again[name]) and not torch.equal(value, other[name])
+def test_init_has_the_stated_size(model: Transformer | AttentionOnly) -> None:
+    for name, value in model.init(torch.Generator().manual_seed(0)).items():
         fan_in = 128 if name == "W_E" else value.shape[-2]
         if name != "W_pos":
             assert value.std().item() == pytest.approx(fan_in**-0.5, rel=0.03)
@@ -137,22 +120,6 @@ def test_embeddings_may_start_larger_and_nothing_else_does() -> None:
     for name, value in usual.items():
         factor = 128**0.5 if name in ("W_E", "W_pos") else 1
         torch.testing.assert_close(larger[name], value * factor)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"p": 1}, "p = 1: at least 2"),
-        ({"heads": 3}, "heads must divide d_model = 128, got 3"),
-        ({"heads": 0}, "heads = 0: at least 1"),
-        ({"layers": 0}, "layers = 0: at least 1"),
-        ({"attention": "cosine"}, "attention must be one of .*, got 'cosine'"),
-        ({"embedding_std": 0.0}, "embedding_std must be above 0, got 0.0"),
-    ],
-)
-def test_impossible_sizes_are_refused(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        AttentionOnly(**{"p": 97} | arguments)
 
 
 @pytest.mark.parametrize("members", [1, 3])
