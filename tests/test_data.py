@@ -13,12 +13,11 @@ from torch.utils._pytree import tree_iter
 
 from grokbook.models.decoder import Decoder
 from grokbook.models.mlp import TwoLayerMLP
-from grokbook.models.toy import AdditionDecoder
 from grokbook.optim import SGD, AdamW
-from grokbook.tasks import AdditionTask, ModularTask
+from grokbook.tasks import ModularTask
 from grokbook.train import engine, state
 from grokbook.train.experiment import Experiment, Run, Schedule
-from tests.textbook_mlp import PlainMLP, batch_rows, plain_loss, plain_optimizer
+from tests.textbook_mlp import plain_loss, plain_training, trained_labels
 
 CPU = torch.device("cpu")
 MODEL = TwoLayerMLP(11, 24, "standard", "gelu")
@@ -179,11 +178,10 @@ def test_noisy_labels_are_trained_on_and_the_test_is_against_the_table(loss, bat
     assert [len(place) for place in Experiment("test/noise", tuple(runs)).shards()] == [2]
     record = engine.train(Experiment("test/noise", tuple(runs), Schedule(log=3), precision="double"))
     for i, run in enumerate(runs):
-        net, rows = plainly(run)
         pairs, answers = (torch.from_numpy(part.copy()) for part in run.task.table())
-        outputs, trained = net(pairs).detach(), torch.from_numpy(run.task.train_labels(3))
-        test = ~torch.from_numpy(run.task.in_train(3))
-        for split, labels, where in (("train", trained, rows), ("test", answers, test)):
+        outputs = plain_training(run, torch.float64, run.steps)(pairs).detach()
+        trained = torch.from_numpy(run.task.in_train(3))
+        for split, labels, where in (("train", trained_labels(run), trained), ("test", answers, ~trained)):
             at_end = {name: float(record[f"{split}_{name}"][i, -1]) for name in ("loss", "accuracy")}
             assert at_end["loss"] == pytest.approx(float(plain_loss(outputs[where], labels[where], loss)), rel=1e-9)
             right = (outputs.argmax(-1) == labels)[where]
@@ -196,35 +194,6 @@ def test_what_measures_call_correct_is_against_the_table():
     measured = state.State.start(runs, CPU, torch.float64).measured()
     right = measured.outputs().argmax(-1) == runs[0].task.table()[1]
     assert measured.correct().tolist() == right.tolist()
-
-
-def plainly(run):
-    """A textbook training on the run's own labels, and its training rows."""
-    start = run.model.init(torch.Generator().manual_seed(run.seed))
-    net = PlainMLP(run.model, {name: value.double() for name, value in start.items()})
-    optimizer = plain_optimizer(run.optimizer, net.parameters())
-    pairs, labels = torch.from_numpy(run.task.table()[0].copy()), torch.from_numpy(run.task.train_labels(run.seed))
-    rows = np.flatnonzero(run.task.in_train(run.seed))
-    for step in range(run.steps):
-        batch = rows if run.batch_size is None else rows[batch_rows(run, step)]
-        optimizer.zero_grad()
-        plain_loss(net(pairs[batch]), labels[batch], run.loss).backward()
-        optimizer.step()
-    return net, rows
-
-
-def test_targets_of_a_minibatch_are_those_of_its_labels():
-
-    runs = [
-        Run(AdditionTask(6, 15), AdditionDecoder(6, hidden=(8,)), SGD(0.1), 1, seed, batch_size=4) for seed in (0, 1)
-    ]
-    stack = state.State.start(runs, CPU, torch.float64)
-    inputs, labels, *_ = stack.batch()
-    given = stack.gradients()["b_1"]
-    outputs = runs[0].model(stack.params, inputs)
-    for i, run in enumerate(runs):
-        wanted = torch.from_numpy(run.task.targets(run.seed))[labels[i]]
-        torch.testing.assert_close(given[i], (2 / 30 * (outputs[i] - wanted)).mean(0))
 
 
 def test_what_a_model_lacks_is_named():

@@ -126,13 +126,3 @@ def test_settings_that_are_not_set_are_no_part_of_a_recipe_and_set_ones_make_a_s
     )
     mixed = dataclasses.replace(whole(VARIANT), runs=(*whole(VARIANT).runs, *whole(AdamW(0.1)).runs))
     assert list(mixed.shards()) == [[0, 1, 2], [3, 4, 5]]
-
-
-@pytest.mark.parametrize("on_device", [False, True], ids=["fused", "written out"])
-def test_without_a_warm_up_the_rate_is_there_from_the_first_update(on_device):
-    first = start()
-    ours = stepper([WarmAdamW(0.01, 0.7, warmup=0, decay_to_start=True)] * 2, first, SEEDS)
-    gradients = {name: torch.ones(2, *size, dtype=torch.float64) for name, size in SIZES.items()}
-    ours.step(gradients, torch.tensor(1.0, dtype=torch.float64) if on_device else 1)
-    for name, value in first.items():
-        torch.testing.assert_close(ours.params[name], value - 0.01, rtol=0, atol=1e-8)

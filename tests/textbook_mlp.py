@@ -30,12 +30,12 @@ class PlainMLP(torch.nn.Module):
         return SCALINGS[self.model.scaling](p, self.model.width)[0] * phi[self.model.activation](h) @ self.W_out.T
 
 
-def plain_loss(outputs: torch.Tensor, labels: torch.Tensor, loss: str) -> torch.Tensor:
+def plain_loss(outputs: torch.Tensor, labels: torch.Tensor, loss: str, targets=None) -> torch.Tensor:
+    """The mean over the samples of one member; ``targets`` are (labels, outputs), one-hot vectors if None."""
     if loss == "cross_entropy":
         return torch.nn.functional.cross_entropy(outputs, labels)
-    return torch.nn.functional.mse_loss(
-        outputs, torch.nn.functional.one_hot(labels, outputs.shape[-1]).to(outputs.dtype)
-    )
+    targets = torch.eye(outputs.shape[-1], dtype=outputs.dtype) if targets is None else targets
+    return torch.nn.functional.mse_loss(outputs, targets[labels])
 
 
 def plain_optimizer(recipe, parameters) -> torch.optim.Optimizer:
@@ -53,16 +53,29 @@ def batch_rows(run, step: int) -> np.ndarray:
     return epoch_order(run, epoch)[begins[batch] : begins[batch] + run.batch_size]
 
 
-def plain_training(run, dtype: torch.dtype, steps: int, build=PlainMLP) -> torch.nn.Module:
-    """Train one run the plain way: full batch or the engine's own batch order, torch.optim, one member."""
-    drawn = run.model.init(torch.Generator().manual_seed(run.seed))
-    net = build(run.model, {name: value.to(dtype) for name, value in drawn.items()})
-    optimizer = plain_optimizer(run.optimizer, net.parameters())
-    pairs, labels = run.task.table()
-    rows = np.flatnonzero(run.task.in_train(run.seed))
+def trained_labels(run) -> torch.Tensor:
+    """The answers (rows,) that a run is trained on, which some tasks have of their own."""
+    own = run.task.train_labels(run.seed) if hasattr(run.task, "train_labels") else None
+    return torch.tensor(run.task.table()[1] if own is None else own)
+
+
+def train_plainly(net, run, inputs: torch.Tensor, steps: int, optimizer=None, loss=plain_loss) -> torch.nn.Module:
+    """Train a net the plain way: full batch or the engine's own batch order, torch.optim, one member."""
+    optimizer = optimizer or plain_optimizer(run.optimizer, net.parameters())
+    warmup = getattr(run.optimizer, "warmup", 0)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min(t / warmup, 1) if warmup else 1)
+    labels, rows = trained_labels(run), np.flatnonzero(run.task.in_train(run.seed))
     for step in range(steps):
         batch = rows if run.batch_size is None else rows[batch_rows(run, step)]
         optimizer.zero_grad()
-        plain_loss(net(torch.from_numpy(pairs[batch])), torch.from_numpy(labels[batch]), run.loss).backward()
+        loss(net(inputs[batch]), labels[batch], run.loss).backward()
         optimizer.step()
+        rate.step()
     return net
+
+
+def plain_training(run, dtype: torch.dtype, steps: int) -> PlainMLP:
+    """The perceptron of a run, trained."""
+    drawn = run.model.init(torch.Generator().manual_seed(run.seed))
+    net = PlainMLP(run.model, {name: value.to(dtype) for name, value in drawn.items()})
+    return train_plainly(net, run, torch.tensor(run.task.table()[0]), steps)

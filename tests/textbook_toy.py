@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import nn
 
 from grokbook.models.dense import DenseNet
 from grokbook.models.toy import AdditionDecoder, ProductDecoder
-from tests.textbook_mlp import batch_rows
+from tests.textbook_mlp import plain_loss, plain_optimizer, train_plainly
 
 
 class PlainNet(nn.Module):
@@ -53,36 +52,19 @@ class PlainNet(nn.Module):
         return self.model.shrinkage * self.W_E.abs().mean() if isinstance(self.model, ProductDecoder) else 0.0
 
 
-def plain_loss(net, x, labels, targets, loss):
-    """Mean over the samples of one member; ``targets`` (labels, outputs) or None."""
-    outputs = net(x)
-    if loss == "cross_entropy":
-        return nn.functional.cross_entropy(outputs, labels)
-    wanted = nn.functional.one_hot(labels, outputs.shape[-1]).to(outputs.dtype) if targets is None else targets[labels]
-    return nn.functional.mse_loss(outputs, wanted)
-
-
-def plain_training(run, steps, dtype=torch.float64):
-    """The trained parameters of one run, by one torch.optim for the embeddings and one for the decoder."""
-    params = {name: value.to(dtype) for name, value in run.model.init(torch.Generator().manual_seed(run.seed)).items()}
+def plain_training(run, steps):
+    """The trained parameters of one run, in float64; the embeddings have a rate and a decay of their own."""
+    params = {name: value.double() for name, value in run.model.init(torch.Generator().manual_seed(run.seed)).items()}
     net = PlainNet(run.model, params)
-    group = run.optimizer.groups[0]
-    embeddings = [net.W_E]
+    (group,) = run.optimizer.groups
     rest = [value for name, value in net.named().items() if name != "W_E"]
-    kind = torch.optim.AdamW
-    optimizers = [
-        kind(embeddings, lr=group.lr, weight_decay=group.weight_decay, eps=run.optimizer.eps),
-        kind(rest, lr=run.optimizer.lr, weight_decay=run.optimizer.weight_decay, eps=run.optimizer.eps),
-    ]
-    samples, labels = torch.tensor(run.task.samples), torch.tensor(run.task.table()[1])
+    own = {"params": [net.W_E], "lr": group.lr, "weight_decay": group.weight_decay}
     targets = run.task.targets(run.seed)
-    targets = None if targets is None else torch.from_numpy(targets).to(dtype)
-    rows = np.flatnonzero(run.task.in_train(run.seed))
-    for step in range(steps):
-        batch = rows if run.batch_size is None else rows[batch_rows(run, step)]
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        (plain_loss(net, samples[batch], labels[batch], targets, run.loss) + net.penalty()).backward()
-        for optimizer in optimizers:
-            optimizer.step()
+    targets = None if targets is None else torch.from_numpy(targets).double()
+
+    def loss(outputs, labels, kind):
+        return plain_loss(outputs, labels, kind, targets) + net.penalty()
+
+    optimizer = plain_optimizer(run.optimizer, [own, {"params": rest}])
+    train_plainly(net, run, torch.tensor(run.task.samples), steps, optimizer, loss)
     return {name: value.detach() for name, value in net.named().items()}

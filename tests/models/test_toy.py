@@ -14,7 +14,8 @@ from grokbook.train import data, engine
 from grokbook.train.experiment import Experiment, Run, Schedule, Watch
 from grokbook.train.monitor import MEASURES
 from tests.permutations import permutation_matrices
-from tests.textbook_toy import PlainNet, plain_loss, plain_training
+from tests.textbook_mlp import plain_loss
+from tests.textbook_toy import PlainNet, plain_training
 
 ADD = AdditionTask(6, 12, 5)
 CASES = {
@@ -62,7 +63,7 @@ def test_outputs_losses_and_gradients_agree_with_the_textbook_model(case):
         rows = torch.from_numpy(run.task.samples[run.task.in_train(run.seed)])
         torch.testing.assert_close(outputs[i], net(rows).detach(), rtol=1e-12, atol=1e-12)
         targets = None if state.data.targets is None else state.data.targets[i]
-        loss = plain_loss(net, rows, labels[i], targets, run.loss)
+        loss = plain_loss(net(rows), labels[i], run.loss, targets)
         torch.testing.assert_close(losses[i], loss.detach(), rtol=1e-12, atol=1e-12)
         (loss + net.penalty()).backward()
         for name, parameter in net.named().items():
@@ -114,7 +115,7 @@ def test_the_image_net_is_the_textbook_one_scaled():
     gradients = model.gradients(params, x, of_loss)
     for i in range(2):
         net = PlainNet(model, {name: value[i] for name, value in params.items()})
-        plain_loss(net, x[i], labels[i], None, "mse").backward()
+        plain_loss(net(x[i]), labels[i], "mse").backward()
         for name, parameter in net.named().items():
             torch.testing.assert_close(gradients[name][i], parameter.grad, rtol=1e-11, atol=1e-12)
 

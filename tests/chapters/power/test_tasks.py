@@ -9,9 +9,9 @@ from grokbook.chapters.power.theory.operations import partner_share
 from grokbook.models.decoder import Decoder, sinusoids
 from grokbook.optim import WarmAdamW
 from grokbook.train import engine, monitor
-from grokbook.train.data import epoch_order
 from grokbook.train.experiment import Experiment, Run, Schedule
 from tests import textbook_decoder as textbook
+from tests.textbook_mlp import batch_rows, train_plainly, trained_labels
 
 
 def test_half_of_division_modulo_97_is_ten_batches_of_512():
@@ -67,23 +67,14 @@ def test_minibatches_with_a_short_last_one_train_as_a_textbook_loop(outliers):
     net = textbook.Decoder(7, 12, 2, 4).double()
     net.position.copy_(sinusoids(4, 12).double())
     textbook.load(net, params, 0)
-    inputs, trained = torch.from_numpy(task.table()[0]), np.flatnonzero(task.in_train(3))
-    labels = torch.from_numpy(task.table()[1] if outliers is None else task.train_labels(3))
-    optimizer = torch.optim.AdamW(net.parameters(), 0.01, (0.9, 0.98), weight_decay=1.0)
-    warm = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min(t / 10, 1))
-    batches = [chosen for epoch in range(5) for chosen in np.split(epoch_order(run, epoch), [10, 20])]
-    assert [len(batch) for batch in batches[:3]] == [10, 10, 5]
-    for batch in batches[:12]:
-        rows = torch.from_numpy(trained[batch])
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(inputs[rows]), labels[rows]).backward()
-        optimizer.step()
-        warm.step()
+    inputs = torch.from_numpy(task.table()[0])
+    assert [len(batch_rows(run, step)) for step in range(3)] == [10, 10, 5]
+    train_plainly(net, run, inputs, 12)
     expected = dict(textbook.named(net))
     assert np.allclose(ours.W_E.values[0, 0], expected["W_E"].detach(), atol=1e-6)
     assert np.allclose(ours.W_U.values[0, 0], expected["W_U"].detach().T, atol=1e-6)
     with torch.no_grad():
-        right = (net(inputs).argmax(-1) == labels).numpy()[trained].mean()
+        right = (net(inputs).argmax(-1) == trained_labels(run)).numpy()[task.in_train(3)].mean()
     assert ours.train_accuracy.values[0, -1] == pytest.approx(right)
 
 

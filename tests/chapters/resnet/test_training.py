@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,7 +9,7 @@ from grokbook.chapters.resnet import Settings
 from grokbook.chapters.resnet.training import on_pictures
 from grokbook.train import engine
 from tests import textbook_resnet as textbook
-from tests.textbook_mlp import batch_rows
+from tests.textbook_mlp import train_plainly
 
 SETTINGS = Settings(symbols=4, train_fraction=0.95)  # 243 of 256 pictures: a batch of 200 and one of 43
 CONDITION = {"label": "", "size": 24, "width": 0.125, "channels": 1}
@@ -18,19 +17,12 @@ CONDITION = {"label": "", "size": 24, "width": 0.125, "channels": 1}
 
 def plainly(run, steps: int) -> tuple[textbook.ResNet18, torch.Tensor]:
     """The same training with torch's own layers and optimizer, on pictures drawn beforehand, and its outputs."""
-    places, labels = run.task.table()
     # The engine's own pictures, to the last bit: on their white ground a maximum is shared by many pixels, and rounding
     # would decide which of them is given the gradient.
-    images = run.task.compose(torch.from_numpy(places)[None])[0].double()
+    images = run.task.compose(torch.from_numpy(run.task.table()[0])[None])[0].double()
     start = {name: value[None] for name, value in run.model.init(torch.Generator().manual_seed(run.seed)).items()}
     net = textbook.load(textbook.ResNet18(run.model.classes, (8, 16, 32, 64), 1).double(), start, 0)
-    optimizer = torch.optim.Adam(net.parameters(), run.optimizer.lr, weight_decay=run.optimizer.weight_decay)
-    rows = np.flatnonzero(run.task.in_train(run.seed))
-    for step in range(steps):
-        batch = torch.from_numpy(rows[batch_rows(run, step)])
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(images[batch]), torch.from_numpy(labels)[batch]).backward()
-        optimizer.step()
+    train_plainly(net, run, images, steps)
     return net, net.eval()(images).detach()
 
 
