@@ -28,7 +28,6 @@ from benchmarks.workloads import (
     SHARE,
     WORKLOADS,
     Workload,
-    fast_seconds,
     kind_of_processor,
     our_state,
     our_step,
@@ -45,14 +44,12 @@ EVALUATIONS = 200  # in a run, evenly in the logarithm of the step
 
 def steps(rounds: int) -> Iterator[dict[str, Any]]:
     """A step of ours beside a plain one, with the share of the measured peak and what the rest of the time is."""
-    for number, workload in enumerate(WORKLOADS):
+    for workload in WORKLOADS:
         state, members = our_state(workload), workload.members
         step = our_step(state)
         compared = {"ours": step, "plain": plain_step(workload), **clock.squares()}
         taken = clock.alternate(compared | {"evaluation": partial(state.measure, ())}, rounds)
         ours, plain, evaluation = (float(taken[name].min()) for name in ("ours", "plain", "evaluation"))
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            fast, rounding = pool.submit(fast_seconds, number, rounds).result()
         peak, flops, shares = clock.peak(taken), members * planning.flops(workload.run), clock.shares(step)
         ratio = workload.ratio[kind_of_processor()]
         yield {
@@ -72,15 +69,7 @@ def steps(rounds: int) -> Iterator[dict[str, Any]]:
             "bound_ratio": plain * members / (flops / peak + ours * (shares["optimizer"] + shares["functions"])),
             "shares": shares,
             "evaluation_share": evaluation / ours * EVALUATIONS / workload.steps,
-            "fast_gain": ours / fast,
-            "fast_rounding": rounding,
         }
-
-
-def rounding(library: str) -> float:
-    """The largest error of a product by this library, as a share of its largest entry."""
-    a, b = torch.randn(2, 512, 512)
-    return products.error(clock.by(library, partial(torch.mm, a, b))(), a, b)
 
 
 def blocks(rounds: int) -> Iterator[dict[str, Any]]:
@@ -182,8 +171,7 @@ def steps_line(row: dict[str, Any]) -> str:
         f"    limit: {row['gflop']:.3g} GFLOP take {row['products_ms']:.3g} ms at the peak; "
         f"with optimizer and functions as they are, at most {row['bound_ratio']:.1f}x;\n"
         f"    the time goes into {kinds}, and into copies, sums and calls\n"
-        f"    {EVALUATIONS} evaluations a run take {row['evaluation_share']:.1%} on top; "
-        f"precision = 'fast' is {row['fast_gain']:.2f} times as fast"
+        f"    {EVALUATIONS} evaluations a run take {row['evaluation_share']:.1%} on top"
     )
 
 
@@ -250,12 +238,9 @@ def main() -> None:
                 save()
 
     if "steps" in wanted:
-        kept |= {"rounding": max(map(rounding, clock.libraries())), "set_at_gflops": SET_AT[kind_of_processor()]}
+        kept["set_at_gflops"] = SET_AT[kind_of_processor()]
         heading = "A step, per member, against a textbook step of torch.nn and torch.optim, neither evaluating:"
         report("steps", heading, steps(given.rounds), steps_line)
-        kept["fast_rounding"] = max(row["fast_rounding"] for row in kept["steps"])
-        print(f"  Products err by {kept['rounding']:.0e}, fast ones by {kept['fast_rounding']:.0e}.")
-        save()
     if "blocks" in wanted:
         heading = "\nBlocks: time per member with so many side by side, and the block that is chosen:"
         report("blocks", heading, blocks(given.rounds), blocks_line)

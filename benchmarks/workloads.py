@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -55,17 +54,6 @@ class Workload:
         return self.run.steps
 
 
-def _pair_transformer(run: Run) -> nn.Module:
-    model = run.model
-    return textbook_transformer.PairTransformer(
-        model.p, model.d_model, model.layers, model.heads, model.offset, model.positions
-    )
-
-
-def _decoder(run: Run) -> nn.Module:
-    return textbook_decoder.Decoder(run.model.p, run.model.d_model, run.model.layers, run.model.heads)
-
-
 def _drawn(run: Run) -> dict[str, torch.Tensor]:
     return dict(run.model.init(torch.Generator().manual_seed(run.seed)))
 
@@ -93,7 +81,7 @@ WORKLOADS = (
         "one-layer transformer, p = 97, fraction 0.3",
         Run(ModularTask(97, "n + m", 0.3), PairTransformer(97), ADAMW, 15_000, 0, "cross_entropy"),
         1,
-        _pair_transformer,
+        lambda run: textbook_transformer.PairTransformer(*dataclasses.astuple(run.model)[:6]),
         {"AMD": (8.5, 11.0), "Intel": (5.7, 7.0)},
     ),
     Workload(
@@ -114,7 +102,7 @@ WORKLOADS = (
         "two-layer transformer, x op y =, batch 512",
         Run(ModularTask(97, "n - m"), Decoder(97), ADAMW, 100_000, 0, "cross_entropy", 512),
         1,
-        _decoder,
+        lambda run: textbook_decoder.Decoder(*dataclasses.astuple(run.model)[:4]),
         {"AMD": (3.7, 5.0), "Intel": (2.5, 3.5)},
     ),
     Workload(
@@ -148,15 +136,6 @@ def kind_of_processor() -> str:
 def our_step(state: State) -> Step:
     """A step as a worker takes it, with products by the library that it chooses."""
     return clock.by(products.choose(state.gradients, "cpu"), state.update)
-
-
-def fast_seconds(number: int, rounds: int) -> tuple[float, float]:
-    """Of a process of its own: seconds of a step whose products may round factors, and the error of such a product."""
-    workers.settle(1)
-    a, b = torch.randn(2, 512, 512)
-    rounded = clock.by("bfloat16", partial(torch.mm, a, b))()
-    step = clock.by("bfloat16", our_state(WORKLOADS[number]).update)
-    return float(clock.alternate({"fast": step}, rounds)["fast"].min()), products.error(rounded, a, b)
 
 
 def some_steps(number: int, seconds: float) -> tuple[int, float]:

@@ -32,10 +32,7 @@ def test_the_example_trains_computes_and_claims():
     made = section.experiments["slow_curves"]
     assert len(made(HOME).runs) == 5 and len(made.stand_ins(HOME)[0].runs) == 1
     curves = xr.Dataset(
-        {
-            "train_accuracy": (("run", "step"), [[0.0, 1.0, 1.0]]),
-            "test_accuracy": (("run", "step"), [[0.0, 0.0, 1.0]]),
-        },
+        {"train_accuracy": (("run", "step"), [[0.0, 1.0, 1.0]]), "test_accuracy": (("run", "step"), [[0.0, 0.0, 1.0]])},
         {"step": [0, 10, 20]},
         {"size": "full"},
     )

@@ -15,10 +15,7 @@ from grokbook.train import engine
 from grokbook.train import state as train_state
 from grokbook.train.experiment import Experiment, Run, Schedule
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine"),
-]
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine")]
 
 ADAMW = AdamW(1e-3, 1.0, (0.9, 0.98))
 TOY = AdamW(1e-3, groups=(Group("W_E", 1e-3, 0.0),))

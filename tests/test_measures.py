@@ -20,10 +20,6 @@ def slow_transform(values):
 # --- first_step ---------------------------------------------------------------------------------------------
 
 
-def test_first_step_is_the_first_evaluated_step_at_or_above_the_threshold():
-    assert curves.first_step([0.1, 0.5, 0.99, 0.2, 1.0], [0, 10, 25, 60, 100], 0.99) == 25
-
-
 def test_first_step_compares_in_the_precision_of_the_record():
     assert curves.first_step(np.float32([0.5, 0.9]), [0, 10], 0.9) == 10
 
@@ -73,12 +69,6 @@ def test_ipr_of_a_single_frequency_is_one():
 @pytest.mark.parametrize("n", [1, 5, 49])
 def test_ipr_of_a_flat_spectrum_is_one_over_n(n):
     assert measures.inverse_participation_ratio(np.full(n, 0.3)) == pytest.approx(1 / n, rel=1e-14)
-
-
-def test_ipr_is_unchanged_when_the_weights_are_rescaled():
-    weights = np.random.default_rng(0).standard_normal((4, 11))
-    ipr = [measures.inverse_participation_ratio(measures.fourier_power(c * weights)) for c in (1, 1e-6, -300)]
-    np.testing.assert_allclose(ipr[1:], [ipr[0], ipr[0]], rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
@@ -202,15 +192,6 @@ def test_circular_statistics_at_their_limits_and_with_nan():
 NAMES = ["n + m", "n - m", "2n", "2m", "rest"]
 
 
-@pytest.mark.parametrize("p", [11, 12])
-@pytest.mark.parametrize("line", NAMES[:4])
-def test_line_shares_of_one_wave_are_one_on_its_line(p, line):
-    n, m = np.ogrid[:p, :p]
-    argument = {"n + m": n + m, "n - m": n - m, "2n": 2 * n + 0 * m, "2m": 2 * m + 0 * n}[line]
-    shares = measures.line_shares(3 + np.cos(2 * np.pi * 2 * argument / p + 0.3))
-    np.testing.assert_allclose([shares[name] for name in NAMES], [name == line for name in NAMES], atol=1e-12)
-
-
 @pytest.mark.parametrize("p", [5, 6])
 def test_line_shares_add_the_cells_of_each_line(p):
     values = np.random.default_rng(p).standard_normal((2, p, p))
@@ -237,12 +218,6 @@ def test_line_shares_add_the_cells_of_each_line(p):
         total = sum(expected.values())
         for name in NAMES:
             assert shares[name][member] == pytest.approx(expected[name] / total, abs=1e-12)
-
-
-def test_line_shares_of_the_alternating_map_belong_half_to_the_sum_and_half_to_the_difference():
-    n, m = np.ogrid[:8, :8]
-    shares = measures.line_shares((-1.0) ** (n + m))
-    assert (shares["n + m"], shares["n - m"]) == pytest.approx((0.5, 0.5))
 
 
 def test_line_shares_of_the_analytic_solution_are_those_of_figure_2():
@@ -326,11 +301,6 @@ def test_rqi_counts_a_gap_equal_to_delta_and_none_above():
     assert gap == pytest.approx(math.sqrt(3))  # sample standard deviation 0.25 / sqrt(3)
     assert measures.representation_quality_index(bent, gap) == 1
     assert measures.representation_quality_index(bent, 0.9999 * gap) == 0
-
-
-def test_a_gap_is_the_root_mean_square_over_dimensions():
-    bent = np.array([[0.0], [0.0], [0.25]]) * np.ones(4)
-    assert measures.parallelogram_gaps(bent, normalise=False) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(("delta", "mean", "positive"), [(0.1, 0.035, 0.94), (0.01, 0.0035, 0.22)])

@@ -23,11 +23,7 @@ def claim(*bounds, **changes):
 
 @pytest.mark.parametrize(
     "bounds, outcome",
-    [
-        ([at_least(0.9)], "reproduced"),
-        ([at_least(0.9), at_most(0.5)], "partly"),
-        ([at_most(0.5)], "not reproduced"),
-    ],
+    [([at_least(0.9)], "reproduced"), ([at_least(0.9), at_most(0.5)], "partly"), ([at_most(0.5)], "not reproduced")],
 )
 def test_all_some_or_no_part_decides(bounds, outcome):
     assert claim(*bounds).judge({"curves": record([0.95, 0.99])}).outcome == outcome

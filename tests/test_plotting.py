@@ -12,8 +12,13 @@ import pytest
 from grokbook import plotting
 
 
-def test_curves_draw_every_seed_thin_and_their_median_thick():
-    _figure, ((ax,),) = plotting.panels()
+@pytest.fixture
+def ax():
+    """An empty panel."""
+    return plotting.panels()[1][0][0]
+
+
+def test_curves_draw_every_seed_thin_and_their_median_thick(ax):
     values = np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 5.0], [2.0, 8.0, 1.0]])
     plotting.curves(ax, [0, 10, 20], values, color="#000000", label="loss")
     *seeds, median = ax.get_lines()
@@ -23,22 +28,19 @@ def test_curves_draw_every_seed_thin_and_their_median_thick():
     assert median.get_linewidth() > seeds[0].get_linewidth()
 
 
-def test_the_band_of_curves_spans_lowest_to_highest():
-    _figure, ((ax,),) = plotting.panels()
+def test_the_band_of_curves_spans_lowest_to_highest(ax):
     plotting.curves(ax, [0, 1], [[1.0, 2.0], [5.0, 3.0]], color="#000000")
     (band,) = ax.collections
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (1.0, 5.0)
 
 
-def test_curves_of_one_seed_are_one_line_without_a_band():
-    _figure, ((ax,),) = plotting.panels()
+def test_curves_of_one_seed_are_one_line_without_a_band(ax):
     plotting.curves(ax, [0, 1], [[1.0, 2.0]], color="#000000")
     assert len(ax.get_lines()) == 1 and not ax.collections
 
 
-def test_curves_pass_over_steps_at_which_nothing_was_measured():
-    _figure, ((ax,),) = plotting.panels()
+def test_curves_pass_over_steps_at_which_nothing_was_measured(ax):
     plotting.curves(ax, [0, 1, 2], [[1.0, np.nan, 3.0], [2.0, np.nan, np.nan]], color="#000000")
     first, second, median = ax.get_lines()
     assert first.get_xdata().tolist() == [0, 2]
@@ -46,14 +48,12 @@ def test_curves_pass_over_steps_at_which_nothing_was_measured():
     assert median.get_xydata().tolist() == [[0, 1.5], [2, 3.0]]
 
 
-def test_dots_join_medians_and_leave_settings_without_a_value_out():
-    _figure, ((ax,),) = plotting.panels()
+def test_dots_join_medians_and_leave_settings_without_a_value_out(ax):
     plotting.dots(ax, [0.2, 0.4, 0.6], [[np.nan, 5.0, 1.0], [np.nan, 7.0, 3.0]], color="#000000", label="GD")
     assert ax.get_lines()[-1].get_xydata().tolist() == [[0.4, 6.0], [0.6, 2.0]]
 
 
-def test_heatmap_shows_the_first_axis_upwards_around_zero():
-    _figure, ((ax,),) = plotting.panels()
+def test_heatmap_shows_the_first_axis_upwards_around_zero(ax):
     values = np.array([[-1.0, 0.0], [0.5, 0.25]])
     image = plotting.heatmap(ax, values, centre=True)
     low, high = image.get_clim()
@@ -86,8 +86,7 @@ def test_a_logarithmic_axis_is_labelled_with_plain_numbers_also_where_it_is_shor
 
 
 @pytest.mark.parametrize("scale, nowhere", [("linear", float("nan")), ("log", 0.0)])
-def test_marks_at_steps_that_have_no_place_on_the_axis_are_not_drawn(scale, nowhere):
-    _figure, ((ax,),) = plotting.panels()
+def test_marks_at_steps_that_have_no_place_on_the_axis_are_not_drawn(ax, scale, nowhere):
     ax.set_xscale(scale)
     plotting.mark(ax, nowhere, "test")
     assert not ax.get_lines() and not ax.texts
@@ -160,13 +159,6 @@ def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeyp
 def test_without_a_folder_figures_go_to_the_checkout(handed):
     handed(figures="")
     assert plotting.folder("gromov") == plotting.ROOT / "figures" / "gromov"
-
-
-def test_frames_of_a_slider_are_small_pngs():
-    figure, ((ax,),) = plotting.panels()
-    plotting.heatmap(ax, np.random.default_rng(0).normal(size=(50, 50)), centre=True)
-    small = plotting.palette(plotting.drawn(figure, dpi=80), 64)
-    assert small.startswith(b"\x89PNG") and len(small) < 40_000
 
 
 def test_some_keeps_first_and_last():

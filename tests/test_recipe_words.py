@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from grokbook import recipes
 from grokbook.models.encoder import PairEncoder
 from grokbook.models.toy import AdditionDecoder
@@ -24,13 +22,3 @@ def test_a_phrase_names_what_differs_between_settings():
     assert "batch" not in usual and "scale" not in usual
     encoder = Run(ModularTask(5, "n + m", 0.8), PairEncoder(5, 8, 2, 6), AdamW(1e-3), 10, 0, "cross_entropy")
     assert "blocks 2, hidden units 6" in recipes.settings([encoder])
-
-
-def test_values_are_shown_one_by_one_or_as_a_range():
-    assert recipes._values(np.array([500])) == "500"
-    assert recipes._values(np.array([0.2, 0.4])) == "0.2, 0.4"
-    assert recipes._values(np.array([3, 4, 1, 2])) == "1 to 4 (4 values)"
-
-
-def test_few_values_keep_the_order_of_their_conditions():
-    assert recipes._values(np.array([6_000, 4_000, 3_000, 6_000])) == "6,000, 4,000, 3,000"

@@ -1,15 +1,13 @@
 import dataclasses
 
-import numpy as np
 import pytest
 
 from grokbook import chapters
 from grokbook.__main__ import main
-from grokbook.curves import last_value
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.train import records, runner
 from grokbook.train.experiment import Watch
-from grokbook.train.verify import _range, _within, verify
+from grokbook.train.verify import verify
 from tests.test_runner import own_cache, tiny  # noqa: F401 (a fixture that every test here uses)
 
 
@@ -101,16 +99,6 @@ def test_elsewhere_as_many_runs_may_be_too_far_as_other_seeds_would_be():
     assert dataclasses.replace(found, comparisons=[late, *others]).passed
     for worse in ([late, late, others[0]], [started, *others]):
         assert not dataclasses.replace(found, comparisons=worse).passed
-
-
-def test_the_range_of_the_seeds_is_that_of_the_condition():
-    assert _within(90.0, np.array([100.0, 200.0]), factor=1.25) and not _within(79.0, np.array([100.0]), factor=1.25)
-    assert _within(np.nan, np.array([100.0, np.nan])) and not _within(np.nan, np.array([100.0]))
-    assert not _within(100.0, np.array([np.nan])) and _range(np.array([np.nan, 5.0])) == "5 to never"
-    whole = dataclasses.replace(tiny(), runs=(*tiny().runs, *tiny(width=9).runs))
-    runner.train(whole, workers=1)
-    assert verify(whole, workers=1).passed
-    assert last_value(records.load(records.cached_path(whole)).train_loss).shape == (6,)
 
 
 def test_without_a_record_it_says_how_to_make_one():

@@ -64,9 +64,3 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path, batch_size):
     resumed = engine.train(chosen, checkpoint=tmp_path / "checkpoint")
     assert resumed.attrs["resumed_at"] == str([middle])
     xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())
-
-
-def test_an_experiment_without_a_watch_has_the_recipe_it_had():
-    assert "watch" not in experiment(None, Schedule()).recipe
-    assert experiment(Watch(BOTH), Schedule()).recipe["watch"]["every"] == 10
-    assert experiment(Watch(BOTH), Schedule()).hash != experiment(Watch(BOTH, every=20), Schedule()).hash

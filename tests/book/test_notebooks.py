@@ -27,11 +27,7 @@ def executed(id: str, *, seconds: float, cut: int) -> dict:
         "cell_type": "code",
         "id": id,
         "execution_count": 1,
-        "metadata": {
-            "tags": ["hide-input"],
-            "papermill": {"duration": seconds},
-            "execution": {"iopub": seconds},
-        },
+        "metadata": {"tags": ["hide-input"], "papermill": {"duration": seconds}, "execution": {"iopub": seconds}},
         "source": "show()",
         "outputs": [*stream[:1], warning, *stream[1:], view],
     }

@@ -49,12 +49,7 @@ def test_pyproject_needs_exactly_what_requirements_in_lists(direct, project):
 
 
 def test_training_needs_four_packages(project):
-    assert {canonical_name(r) for r in project["dependencies"]} == {
-        "torch",
-        "numpy",
-        "xarray",
-        "h5py",
-    }
+    assert {canonical_name(r) for r in project["dependencies"]} == {"torch", "numpy", "xarray", "h5py"}
 
 
 def test_versions_stand_in_one_place(project, root: Path):
@@ -80,9 +75,8 @@ def test_the_pins_are_closed_under_what_they_need(pins):
         for need in map(Requirement, needs):
             for python in ("3.11", "3.12", "3.13"):
                 here = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
-                apart = name == "torch" and re.match(
-                    r"nvidia|cuda|triton", need.name
-                )  # with torch's own exact versions
+                # those come with torch's own exact versions
+                apart = name == "torch" and re.match(r"nvidia|cuda|triton", need.name)
                 if not apart and (need.marker is None or need.marker.evaluate(here)):
                     assert canonical_name(need.name) in pins, f"{name} needs {need} on Python {python}"
                     assert need.specifier.contains(pins[canonical_name(need.name)], prereleases=True), f"{name}: {need}"
@@ -99,27 +93,14 @@ def test_what_is_installed_is_what_is_pinned(pins, root: Path):
 def test_vendored_files_are_the_listed_ones(root: Path):
     vendor = root / "_assets" / "vendor"
     listed = dict(line.split("  ")[::-1] for line in (vendor / "SHA256SUMS").read_text().splitlines())
-    found = {
-        str(path.relative_to(vendor)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for folder in ("mathjax",)
-        for path in (vendor / folder).rglob("*")
-        if path.is_file()
-    }
-    assert found == listed
-    for folder in ("mathjax",):
-        assert (vendor / folder / "LICENSE").exists()
+    files = [path for path in (vendor / "mathjax").rglob("*") if path.is_file()]
+    assert listed == {str(one.relative_to(vendor)): hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
+    assert (vendor / "mathjax" / "LICENSE").exists()
 
 
 def test_no_file_names_a_machine_or_an_index(root: Path):
-    for name in (
-        "requirements.in",
-        "requirements.txt",
-        "pyproject.toml",
-        "environment.yml",
-        "Makefile",
-        "tools/environment.sh",
-    ):
+    lists = "requirements.in", "requirements.txt", "pyproject.toml", "environment.yml"
+    for name in (*lists, "Makefile", "tools/environment.sh"):
         text = (root / name).read_text()
-        assert not re.search(r"(?<!127\.0\.0\.1)index-url|file://|/home/|/root/|https://(?!\S*\.org/licenses)", text), (
-            name
-        )
+        outside = r"(?<!127\.0\.0\.1)index-url|file://|/home/|/root/|https://(?!\S*\.org/licenses)"
+        assert not re.search(outside, text), name

@@ -164,10 +164,7 @@ ANCHORS = {
     "diagram, classification": (1196 + 1, 1307 + 1),
     "diagram, group": (214 + 1, 401 + 1),
 }
-HELD_OUT = {
-    "trainer": "02 44 04 46 55 58 59 15 17 24",
-    "diagram, regression": "44 04 07 11 57 16 88 25 33 36",
-}
+HELD_OUT = {"trainer": "02 44 04 46 55 58 59 15 17 24", "diagram, regression": "44 04 07 11 57 16 88 25 33 36"}
 
 
 @pytest.mark.parametrize("kind", ANCHORS)

@@ -78,8 +78,7 @@ def test_outputs_and_gradients_equal_the_textbook(model: Transformer | Attention
     weights = torch.randn(members, SAMPLES, P, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     outputs = model(params, inputs)
     gradients = twin_names(
-        model,
-        dict(zip(params, torch.autograd.grad((outputs * weights).sum(), [*params.values()]), strict=True)),
+        model, dict(zip(params, torch.autograd.grad((outputs * weights).sum(), [*params.values()]), strict=True))
     )
 
     for member in range(members):

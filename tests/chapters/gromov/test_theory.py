@@ -61,15 +61,6 @@ def test_phase_noise_and_free_phases_break_equation_12_as_asked():
     assert measures.resultant_length(free.T @ [1, 1, -1]) < 0.01
 
 
-def test_a_seed_names_the_same_weights_and_a_generator_moves_on():
-    first, again = (theory.cosine_weights(7, 5, generator=3)[0] for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    generator = np.random.default_rng(3)
-    np.testing.assert_array_equal(first, theory.cosine_weights(7, 5, generator=generator)[0])
-    assert not np.array_equal(first, theory.cosine_weights(7, 5, generator=generator)[0])
-    assert not np.array_equal(*(theory.cosine_weights(7, 5)[0] for _ in range(2)))  # None is fresh entropy
-
-
 def test_functions_of_the_operands_permute_columns():
     phases = theory.draw_phases(6, generator=1)
     plain, _ = theory.cosine_weights(11, 6, phases=phases)
@@ -174,8 +165,7 @@ def test_wave_families_add_up_to_the_network(p, constrained):
 
 
 @pytest.mark.parametrize(
-    ("name", "line"),
-    [(f"{line} {sign} q", line) for line in ("2n", "2m", "n + m", "n - m") for sign in "+-"],
+    ("name", "line"), [(f"{line} {sign} q", line) for line in ("2n", "2m", "n + m", "n - m") for sign in "+-"]
 )
 def test_each_wave_family_lies_on_its_line_of_the_fourier_image(name, line):
     family = theory.wave_families(11, theory.draw_phases(8, generator=0))[name]
@@ -256,15 +246,14 @@ def test_the_right_output_stands_half_the_root_of_the_width_above_the_noise():
     assert theory.right_outputs(outputs).mean() / noise == pytest.approx(math.sqrt(970) / 2, rel=0.05)
 
 
-# --- the reference values of the analytic solution, p = 97, ten seeds, whole table --------------------------
+# --- the reference values of the analytic solution, p = 97, five seeds, whole table --------------------------
 
 
 @pytest.mark.parametrize(
-    ("width", "low", "high"),
-    [(20, 0.26, 0.34), (60, 0.93, 0.965), (97, 0.993, 0.999), (200, 0.99999, 1)],
+    ("width", "low", "high"), [(20, 0.26, 0.34), (60, 0.93, 0.965), (97, 0.993, 0.999), (200, 0.99999, 1)]
 )
-def test_accuracy_and_error_of_the_analytic_solution_over_ten_seeds(width, low, high):
-    tables = [solution.outputs(97, theory.draw_phases(width, generator=seed)) for seed in range(10)]
+def test_accuracy_and_error_of_the_analytic_solution_over_five_seeds(width, low, high):
+    tables = [solution.outputs(97, theory.draw_phases(width, generator=seed)) for seed in range(5)]
     errors = np.mean([theory.table_mse(one) for one in tables])
     assert low <= np.mean([theory.table_accuracy(one) for one in tables]) <= high
     assert errors == pytest.approx(4 / width, rel=0.1)
@@ -278,16 +267,10 @@ def test_removing_the_constant_term_lifts_a_narrow_network():
     assert np.mean([theory.table_accuracy(one - one.mean((0, 1))) for one in tables]) == pytest.approx(0.994, abs=0.004)
 
 
-@pytest.mark.parametrize("p", [96, 98, 100])
-def test_composite_moduli_are_solved_as_well(p):
+@pytest.mark.parametrize("p", [2, 3, 4, 96, 100])
+def test_the_smallest_and_composite_moduli_are_solved_as_well(p):
     for seed in range(2):
         assert theory.accuracy(*theory.cosine_weights(p, 200, generator=seed)) >= 0.9999
-
-
-@pytest.mark.parametrize("p", [2, 3, 4])
-def test_the_smallest_moduli_are_solved_as_well(p):
-    for seed in range(5):
-        assert theory.accuracy(*theory.cosine_weights(p, 200, generator=seed)) == 1
 
 
 def test_linear_functions_and_sums_of_squares_are_solved():
@@ -315,7 +298,7 @@ def test_phase_errors_shrink_the_peak_by_a_gaussian_factor():
     assert theory.table_accuracy(free) < 0.02
 
 
-# --- products, frozen features ------------------------------------------------------------------------------
+# --- products -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("p", [2, 3, 5, 97])
@@ -343,18 +326,6 @@ def test_product_weights_solve_all_pairs_without_a_zero_and_one_more_neuron_the_
 def test_products_over_a_composite_modulus_have_no_logarithms():
     with pytest.raises(ValueError, match=r"p must be a prime .* got p=96"):
         theory.product_weights(96, 10)
-
-
-def test_a_frozen_random_layer_fits_its_training_pairs_and_does_worse_than_chance_elsewhere():
-    p, width = 53, 500  # section 5.1: a network that learns no features does not grok
-    generator = np.random.default_rng(0)
-    train, test = np.split(generator.permutation(p * p), [p * p // 2])
-    W_in = generator.standard_normal((width, 2 * p))
-    hidden = np.square(W_in.T[train // p] + W_in.T[p + train % p])
-    targets = np.eye(p)[theory.answers(p).ravel()[train]]
-    readout = np.linalg.solve(hidden.T @ hidden / width + 1e-6 * np.eye(width), hidden.T @ targets).T
-    assert theory.accuracy(W_in, readout, pairs=train) >= 0.99
-    assert theory.accuracy(W_in, readout, pairs=test) < 1 / p
 
 
 # --- other activations --------------------------------------------------------------------------------------
@@ -388,10 +359,6 @@ def test_sampled_accuracy_estimates_that_of_the_table():
     whole = theory.accuracy_against_width(97, [50], range(3)).mean()
     sampled = theory.accuracy_against_width(97, [50], range(3), pairs=2000).mean()
     assert sampled == pytest.approx(float(whole), abs=0.02)
-    assert whole == pytest.approx(
-        np.mean([theory.accuracy(*theory.cosine_weights(97, 50, generator=seed)) for seed in range(3)]),
-        abs=1e-3,
-    )
 
 
 # --- infinite width -----------------------------------------------------------------------------------------

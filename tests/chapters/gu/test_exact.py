@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from grokbook import measures
 from grokbook.chapters.gu import theory
 from grokbook.tasks import modular_function
 
@@ -97,6 +98,16 @@ def test_what_a_direction_separates_after_a_projection_it_separates_before():
                 assert (A @ (basis @ direction)).max() < (B @ (basis @ direction)).min()
     assert seen > 100
     assert ([[0.0, 0, 0]] @ np.eye(3)[:, :2] == [[0.0, 0, 1]] @ np.eye(3)[:, :2]).all()  # apart before, one point after
+
+
+# --- Parseval's identity, eq. (parseval) of the page ---------------------------------------------------------
+
+
+def test_steps_from_number_to_number_are_those_of_the_frequencies_weighted_by_their_sines():
+    phi = np.random.default_rng(0).standard_normal((13, 4))
+    steps = np.square(np.roll(phi, -1, 0) - phi).sum(1).mean()
+    power = 2 * measures.fourier_power(phi.T).sum(0) / 13**2  # of each frequency and its mirror image
+    assert steps == pytest.approx((power * 4 * np.sin(np.pi * np.arange(7) / 13) ** 2).sum(), rel=1e-12)
 
 
 # --- the flow in the unit cube ------------------------------------------------------------------------------

@@ -191,5 +191,5 @@ def test_fig_13_asks_for_the_phases_of_both_corners_in_both_tasks():
     assert outcome(np.where(slow, np.where(sizes < 10, 0, 1), 2)) == "not reproduced"
     generator = np.random.default_rng(0)
     by_rate = generator.integers(0, 3, (20, 9))[:, np.unique(record.lr, return_inverse=True)[1]]  # whatever the batch
-    draws = *by_rate, *generator.integers(0, 3, (100, len(sizes)))
+    draws = *by_rate, *generator.integers(0, 3, (40, len(sizes)))
     assert "reproduced" not in {outcome(codes) for codes in draws}

@@ -39,12 +39,6 @@ def test_a_plain_table_names_rows_and_columns():
     assert '<th scope=row>x<wbr>y</th><td data-label="a &lt; b">1</td>' in markup
 
 
-def test_a_ratio_below_its_floor_is_called_that():
-    assert "below the floor" in tables._against(2.0, 2.5, 3.5, "{:.1f}×")
-    assert "floor met" in tables._against(3.0, 2.5, 3.5, "{:.1f}×")
-    assert "aim met" in tables._against(4.0, 2.5, 3.5, "{:.1f}×")
-
-
 def test_every_fact_of_the_prose_is_glued(monkeypatch, root):
     glued = {}
     monkeypatch.setattr(tables, "glue", glued.__setitem__)
@@ -75,12 +69,6 @@ def test_on_cores_an_experiment_takes_as_long_as_its_record_did():
     assert sum(tables.shard_seconds([trained], tables._core_of(trained), 2)) == pytest.approx(spent)
     untrained = dataclasses.replace(trained, name="gromov/nothing")
     assert tables._spent(untrained) is None and tables._core_of(untrained) == tables._core()
-
-
-def test_the_queue_is_no_shorter_than_its_longest_shard_nor_than_its_work():
-    assert tables.makespan([5, 1, 1, 1], 2) == 5 and tables.makespan([1] * 8, 4) == 2
-    assert tables.makespan([3, 3, 2, 2, 2], 2) == 7  # longest first; 6 would be possible
-    assert tables.makespan([4.0], 1000) == 4
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

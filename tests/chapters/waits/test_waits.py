@@ -103,7 +103,7 @@ def test_the_factor_that_can_be_told_falls_with_the_root_of_the_seeds():
 
 def test_no_criterion_passes_on_noise():
     passed = dict.fromkeys(("fit-foretells", "lottery", "longer-wider"), 0)
-    for seed in range(50):
+    for seed in range(20):
         networks = noise(seed)
         there = {"networks": networks, "seeds": waits.seeds(networks)}
         for id in passed:
@@ -196,7 +196,7 @@ def test_full_circles_show_as_many_waves_as_there_are_circles_and_more_if_sums_d
 
 def test_networks_that_do_not_heed_their_sets_meet_no_claim_on_doses():
     draw, kept = np.random.default_rng(0), np.repeat([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1], 5)
-    for _ in range(50):
+    for _ in range(20):
         waves, shown = (draw.dirichlet(np.full(29, size), 35) for size in (1, 60))
         shown[:, :8] *= 1 + 2 * kept[:, None] ** 2
         times = np.exp(draw.normal(7.5, 0.3, 35))
