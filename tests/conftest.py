@@ -42,6 +42,18 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict], None]:
+    """A function that makes experiments, by name what makes each, those that the command line knows."""
+    from grokbook import __main__, chapters
+
+    def offer(made: dict) -> None:
+        known = lambda prefix=None: {name: chapters.Entry(name, make) for name, make in made.items()}  # noqa: E731
+        monkeypatch.setattr(__main__, "experiments", known)
+
+    return offer
+
+
+@pytest.fixture
 def forked() -> Iterator[None]:
     """Processes that the package starts in this test are forked from one that has imported what they need."""
     from tests import forked

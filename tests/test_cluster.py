@@ -18,20 +18,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grokbook import chapters
 from grokbook.__main__ import main
 from grokbook.train import records, runner, workers
 from tests import forked
 from tests.test_runner import Deadly, Failing, own_cache, poisoned, tiny  # noqa: F401 (own_cache is a fixture)
+from tests.waiting import eventually
 
 distributed = pytest.importorskip("distributed")
-
-
-def eventually(condition, what, seconds=120, every=0.01):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(every)
 
 
 def free_port():
@@ -179,10 +172,8 @@ def test_a_lost_scheduler_is_said_and_the_same_command_finishes_the_rest(cluster
         assert_same_as_here(again.result(), long())
 
 
-def test_an_address_where_nothing_answers_is_refused_in_one_line(capsys, monkeypatch):
-    import grokbook.__main__ as commands
-
-    monkeypatch.setattr(commands, "experiments", lambda prefix=None: {"test/tiny": chapters.Entry("test/tiny", tiny)})
+def test_an_address_where_nothing_answers_is_refused_in_one_line(capsys, monkeypatch, offered):
+    offered({"test/tiny": tiny})
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:1", "tls://127.0.0.1:1", "foo"):
         assert main(["train", "test/tiny", "--scheduler", address]) == 1

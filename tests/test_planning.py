@@ -1,14 +1,13 @@
 from grokbook.chapters.liu.pictures import ImageTask
 from grokbook.models.dense import DenseNet
-from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import SGD
-from grokbook.tasks import ModularTask
 from grokbook.train import planning
 from grokbook.train.experiment import Run
+from tests.test_runner import tiny
 
 
-def run(seed=0, steps=10, width=8, fraction=0.5):
-    return Run(ModularTask(7, "n + m", fraction), TwoLayerMLP(7, width), SGD(0.1), steps, seed)
+def run(seed=0, steps=10, width=8):
+    return tiny(steps=steps, seeds=seed + 1, width=width).runs[seed]
 
 
 def test_the_counted_operations_are_those_of_the_formula():

@@ -12,18 +12,13 @@ import numpy as np
 import pytest
 
 from grokbook import __main__ as command_line
-from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import SGD
-from grokbook.tasks import ModularTask
 from grokbook.train import engine, queue, records, runner, workers
-from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.queue import Entry, Queue
+from tests.test_runner import tiny
 
 
 def experiment(name="test/one", steps=20, seeds=1, scale="full"):
-    task, model = ModularTask(7, "n + m", 0.5), TwoLayerMLP(7, 8)
-    runs = tuple(Run(task, model, SGD(0.1), steps, seed) for seed in range(seeds))
-    return Experiment(name, runs, Schedule(log=5), scale=scale)
+    return tiny(name, steps, seeds, scale=scale)
 
 
 def entry(name="test/one", priority=1, **sizes):

@@ -24,6 +24,7 @@ from grokbook.train import monitor, records, runner, verify, workers
 from grokbook.train.experiment import Experiment, Run, Schedule
 from grokbook.train.workers import TrainingFailed
 from tests.forked import context, told
+from tests.waiting import eventually
 
 
 def tiny(name="test/tiny", steps=6, seeds=3, width=8, scale="full"):
@@ -337,19 +338,18 @@ def test_workers_of_a_script_that_imports_chapters_train_and_end_when_it_is_gone
         asked = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
         return subprocess.run(asked, capture_output=True, text=True).stdout.split()
 
-    deadline = time.monotonic() + 120
-    # The worker, and multiprocessing's process that cleans up after it.
-    while len(children()) < 2 or (moment == "training" and not list(beats.glob("*/*.progress"))):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
+    def is_there():
+        assert process.poll() is None
+        # The worker, and multiprocessing's process that cleans up after it.
+        return len(children()) >= 2 and (moment != "training" or list(beats.glob("*/*.progress")))
+
+    eventually(is_there, moment, every=0.1)
     assert records.cached_path(tiny()).exists() == (moment == "training")
     orphans = children()
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 30  # 5 on a machine that has nothing else to do
-    while any(os.path.exists(f"/proc/{child}") for child in orphans):
-        assert time.monotonic() < deadline, "a worker lives on without anyone to hand its record to"
-        time.sleep(0.05)
+    # 5 seconds on a machine that has nothing else to do
+    eventually(lambda: not any(os.path.exists(f"/proc/{child}") for child in orphans), "orphans to end", 30)
 
 
 def test_a_training_that_ends_leaves_alone_what_another_has_begun_in_the_same_folder(tmp_path):

@@ -8,17 +8,13 @@ import json
 import pytest
 import xarray as xr
 
-from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import SGD
 from grokbook.sizes import fewer_seeds, networks, size_of
-from grokbook.tasks import ModularTask
-from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.experiment import Experiment
+from tests.test_runner import tiny
 
 
 def experiment(seeds: int = 2, steps: int = 4, width: int = 6) -> Experiment:
-    task, model = ModularTask(5, "n + m", 0.5), TwoLayerMLP(5, width)
-    runs = tuple(Run(task, model, SGD(0.1), steps, seed, label="GD") for seed in range(seeds))
-    return Experiment("test/curves", runs, Schedule(log=2))
+    return tiny("test/curves", steps, seeds, width)
 
 
 def record(experiment: Experiment) -> xr.Dataset:

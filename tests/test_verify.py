@@ -2,7 +2,6 @@ import dataclasses
 
 import pytest
 
-from grokbook import chapters
 from grokbook.__main__ import main
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.train import records, runner
@@ -106,10 +105,8 @@ def test_without_a_record_it_says_how_to_make_one():
         verify(tiny())
 
 
-def test_the_command_prints_a_verdict_and_fails_with_it(monkeypatch, capsys):
-    import grokbook.__main__ as command
-
-    monkeypatch.setattr(command, "experiments", lambda prefix=None: {"test/tiny": chapters.Entry("test/tiny", tiny)})
+def test_the_command_prints_a_verdict_and_fails_with_it(offered, capsys):
+    offered({"test/tiny": tiny})
     runner.train(tiny(), workers=1)
     assert main(["verify", "test/tiny", "--sample", "1", "--workers", "1"]) == 0
     assert "test/tiny verified: 3 of 3 runs" in capsys.readouterr().out
@@ -119,15 +116,10 @@ def test_the_command_prints_a_verdict_and_fails_with_it(monkeypatch, capsys):
     assert "test/tiny NOT verified" in capsys.readouterr().out
 
 
-def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, capsys):
-    import grokbook.__main__ as command
-
+def test_the_command_tells_of_what_stands_in_and_verifies_it(monkeypatch, offered, capsys):
     smaller = dataclasses.replace(tiny(), scale="reduced")
-    larger = tiny(width=11)
-    monkeypatch.setattr(
-        command, "experiments", lambda prefix=None: {"test/tiny": chapters.Entry("test/tiny", lambda: larger)}
-    )
-    monkeypatch.setattr(command, "stand_in", lambda entry: smaller)
+    offered({"test/tiny": lambda: tiny(width=11)})
+    monkeypatch.setattr("grokbook.__main__.stand_in", lambda entry: smaller)
     assert main(["status"]) == 0 and "missing  full" in capsys.readouterr().out
     runner.train(smaller, workers=1)
     assert main(["status"]) == 0 and "present  reduced" in capsys.readouterr().out

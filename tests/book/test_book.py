@@ -22,6 +22,7 @@ from grokbook.book import notebooks
 from grokbook.book.build import BuildError, Settings
 from grokbook.book.parameters import BadInput
 from tests import forked
+from tests.waiting import eventually
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -265,19 +266,14 @@ def test_an_interrupt_ends_the_build_its_kernel_and_nothing_else(small_book, tmp
     pid = tmp_path / "kernel"
     root = small_book(f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid()))", "time.sleep(600)")
     process = grokbook("book", root=root)
-    deadline = time.monotonic() + 60
-    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    eventually(lambda: pid.exists() and pid.read_text(), "the kernel to be there", 60)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.strip().splitlines()[-1] == "grokbook: interrupted; the same command goes on with what was trained"
     assert "Traceback" not in err
-    deadline = time.monotonic() + 10
-    while alive(int(pid.read_text())) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not alive(int(pid.read_text()))
+    eventually(lambda: not alive(int(pid.read_text())), "the kernel to end", 10)
     assert not (root / "_build" / "html").exists()
 
 
@@ -291,18 +287,13 @@ def test_a_build_that_is_killed_leaves_no_process_behind(small_book, tmp_path, m
         config = (root / "_config.yml").read_text().replace("    extensions: [", "    extensions: [slow, ")
         (root / "_config.yml").write_text(f"{config}\n  local_extensions:\n    slow: {tmp_path}\n")
     process = grokbook("book", root=root)
-    deadline = time.monotonic() + 120
-    while not begun.exists() and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.1)
+    eventually(lambda: begun.exists() or process.poll() is not None, moment)
     ours = descendants(process.pid)
     assert ours
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 20  # 5 on a machine that has nothing else to do
-    while left := [pid for pid in ours if alive(pid)]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    # 5 seconds on a machine that has nothing else to do
+    eventually(lambda: not any(map(alive, ours)), "all that it started to end", 20)
 
 
 def descendants(pid: int) -> set[int]:

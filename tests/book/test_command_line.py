@@ -13,7 +13,6 @@ import sys
 import pytest
 
 from grokbook import __main__ as command_line
-from grokbook import chapters
 from grokbook.book import build as book
 from grokbook.book.parameters import BadInput, check_device
 from grokbook.models.mlp import TwoLayerMLP
@@ -195,7 +194,7 @@ def test_a_training_tells_when_the_accuracies_that_it_watches_were_reached(
 
 
 @pytest.fixture
-def small_chapter(monkeypatch):
+def small_chapter(monkeypatch, offered):
     """Three experiments in place of those of a chapter: the first the dearest, the last never finishes."""
     made = {
         f"gromov/{name}": lambda name=name, width=width: Experiment(
@@ -203,9 +202,7 @@ def small_chapter(monkeypatch):
         )
         for name, width in (("wide", 16), ("narrow", 8), ("broken", 12))
     }
-    monkeypatch.setattr(
-        command_line, "experiments", lambda prefix=None: {one: chapters.Entry(one, make) for one, make in made.items()}
-    )
+    offered(made)
 
     def train(experiment, **settings):
         if experiment.name == "gromov/broken":

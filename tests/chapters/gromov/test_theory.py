@@ -211,15 +211,6 @@ def test_expected_error_is_the_mean_over_phases_for_any_p(p, width):
     assert theory.expected_mse(p, width) == pytest.approx(np.mean(errors), rel=1e-12)
 
 
-@pytest.mark.parametrize(("p", "width"), [(7, 20), (13, 13)])
-def test_expected_error_is_the_mean_over_draws_when_frequencies_repeat(p, width):
-    generator, errors = np.random.default_rng(0), []
-    for _ in range(1000):
-        errors.append(theory.table_mse(theory.network(*theory.cosine_weights(p, width, generator=generator))))
-    assert abs(np.mean(errors) - theory.expected_mse(p, width)) < 4 * np.std(errors) / math.sqrt(1000)
-    assert np.mean(errors) == pytest.approx(theory.expected_mse(p, width), rel=0.03)
-
-
 def test_expected_error_tends_to_four_over_the_width():
     for width in (97, 388, 970):
         assert theory.expected_mse(97, width) == pytest.approx(4 / width, rel=0.001)
