@@ -233,12 +233,14 @@ def encoders(s):
     seeds, steps = range(3), 300
     sizes = (images.shape[1], 200, 200, 2)
     starts = [dense.draw_layers(sizes, torch.Generator().manual_seed(seed)) for _ in LOSSES for seed in seeds]
-    stacked = {name: torch.stack([one[name] for one in starts]) for name in starts[0]}
-    optimizer, x = stepper([theory.ADAM] * len(starts), stacked), torch.tensor(images).expand(len(starts), -1, -1)
+    # Single precision would let Adam carry a machine's own rounding into the second digit of what is claimed.
+    stacked = {name: torch.stack([one[name] for one in starts]).double() for name in starts[0]}
+    optimizer = stepper([theory.ADAM] * len(starts), stacked)
+    x = torch.tensor(images).double().expand(len(starts), -1, -1)
     mean, spread = np.equal.outer(range(10), labels) / np.bincount(labels)[:, None], []
     for step in range(steps + 1):
         passed = dense.forward(optimizer.params, x, 3, "relu")
-        f = passed[-1].double().numpy().reshape(len(LOSSES), len(seeds), len(labels), 2)
+        f = passed[-1].numpy().reshape(len(LOSSES), len(seeds), len(labels), 2)
         about = f - f.mean(2, keepdims=True)
         spread.append(np.square(about).sum((2, 3)) / np.square(f).sum((2, 3)))
         slopes = [theory.class_gradient(f[0], labels, scale_invariant=False),

@@ -53,7 +53,7 @@ def _against(value: float, floor: float, aim: float, form: str) -> str:
 
 
 def facts(gpu_tflops: float, launch_ms: float) -> None:
-    """Glue what the page's prose says of the machine that was measured, of what a plan assumes, and of its largest parts."""
+    """Glue what the page's prose says of the machine that was measured, and what a plan assumes and consists of."""
     found, everything = measured(), planning.experiments()
     blocks = [row["chosen_against_one"] for row in found["blocks"]]
     below = [row for row in found["steps"] if row["ratio"] < row["ratio_floor"]]
