@@ -9,6 +9,7 @@ from grokbook.measures.fourier import (
     first_layer_ipr,
     fourier_power,
     frequency_family_share,
+    halves,
     inverse_participation_ratio,
     line_shares,
     phase_residuals,

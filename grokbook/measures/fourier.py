@@ -46,7 +46,7 @@ def first_layer_ipr(W_in: ArrayLike) -> Array:
     zero among them, and both halves are averaged: a neuron made of one wave per half then has exactly 1, and Gaussian
     weights about 2 / (p // 2 + 1), 0.040 at p = 97. nan where one is zero.
     """
-    return inverse_participation_ratio(fourier_power(_halves(W_in))).mean((-2, -1))
+    return inverse_participation_ratio(fourier_power(halves(W_in))).mean((-2, -1))
 
 
 class PhaseResiduals(NamedTuple):
@@ -67,12 +67,12 @@ def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     are the arguments of the Fourier coefficients there. With the signs of eqs. 6-7 all three enter alike.
     Frequency zero and, for even p, p / 2 are left out: their coefficients are real and have no phase.
     """
-    halves, out = _halves(W_in), np.swapaxes(np.asarray(W_out, float), -1, -2)  # (..., width, 2, p), (..., width, p)
-    p = halves.shape[-1]
-    if out.shape != (*halves.shape[:-2], p):
+    inputs, out = halves(W_in), np.swapaxes(np.asarray(W_out, float), -1, -2)  # (..., width, 2, p), (..., width, p)
+    p = inputs.shape[-1]
+    if out.shape != (*inputs.shape[:-2], p):
         got = f"got W_out {np.shape(W_out)} and W_in {np.shape(W_in)}"
         raise ValueError(f"W_out must have shape (..., p, width) to match W_in (..., width, 2p), {got}")
-    rows = np.concatenate([halves, out[..., None, :]], axis=-2)  # (..., width, 3, p)
+    rows = np.concatenate([inputs, out[..., None, :]], axis=-2)  # (..., width, 3, p)
     waves = np.fft.rfft(rows, axis=-1)
     power = np.square(np.abs(waves))
     share = np.nan_to_num(ratio(power, power.sum(-1, keepdims=True)).sum(-2))  # (..., width, frequency)
@@ -85,8 +85,11 @@ def phase_residuals(W_in: ArrayLike, W_out: ArrayLike) -> PhaseResiduals:
     return PhaseResiduals(phi1, phi2, phi3, residual, frequency)
 
 
-def _halves(W_in: ArrayLike) -> Array:
-    """(..., width, 2p) -> (..., width, 2, p): the weights of the first and of the second operand."""
+def halves(W_in: ArrayLike) -> Array:
+    """(..., width, 2p) -> (..., width, 2, p): the weights of the first and of the second operand.
+
+    ``ValueError`` for another shape.
+    """
     W_in = np.asarray(W_in, float)
     if W_in.ndim < 2 or W_in.shape[-1] % 2:
         raise ValueError(f"W_in must have shape (..., width, 2p), got {W_in.shape}")

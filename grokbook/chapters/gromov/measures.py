@@ -35,18 +35,14 @@ def _activation_share(now: Measured) -> Numbers:
     return {"activation_share": np.stack([measures.frequency_family_share(one) for one in maps])}
 
 
-def _halves(now: Measured) -> NDArray[np.float64]:
-    """The weights on n and on m, (2, M, hidden, p)."""
-    return np.stack(np.split(now.params["W_in"].astype(float), 2, axis=-1))
-
-
 def _constant_share(now: Measured) -> Numbers:
     """(M, hidden) the share of a preactivation's power over the table that does not depend on the pair.
 
     A constant in the weights of a unit is a bias, which the network has no other place for; of random weights 1/p.
     """
-    constant = _halves(now).mean(-1).sum(0) ** 2
-    return {"constant_share": constant / (constant + _halves(now).var(-1).sum(0))}
+    halves = measures.halves(now.params["W_in"])  # (M, hidden, 2, p)
+    constant = halves.mean(-1).sum(-1) ** 2
+    return {"constant_share": constant / (constant + halves.var(-1).sum(-1))}
 
 
 def _three_waves(now: Measured) -> Numbers:
@@ -55,8 +51,8 @@ def _three_waves(now: Measured) -> Numbers:
     Of the cube, which is an odd activation's first curvature, these are the terms that n and m have in common.
     """
     found = []
-    for (one, other), W_out, task in zip(_halves(now).swapaxes(0, 1), now.params["W_out"], now.tasks, strict=True):
-        u, v = one.T[:, None], other.T[None]  # (p, 1, hidden), (1, p, hidden)
+    for halves, W_out, task in zip(measures.halves(now.params["W_in"]), now.params["W_out"], now.tasks, strict=True):
+        u, v = halves.T[:, :1], halves.T[:, 1]  # (p, 1, hidden), (p, hidden)
         outputs = -(u * v * (u + v)).reshape(-1, u.shape[-1]) @ W_out.T
         found.append([(outputs.argmax(-1) == task.table()[1]).mean()])
     return {"three_waves": np.array(found)}

@@ -37,8 +37,7 @@ def harmonics(record: xr.Dataset, *multiples: int) -> NDArray:
 
     The power of a row of W_in, one operand's half of a unit, is taken relative to its total, and averaged over rows.
     """
-    W_in = record.W_in.isel(snapshot=-1).values
-    rows = W_in.reshape(*W_in.shape[:2], 2, -1)  # (run, unit, operand, p)
+    rows = measures.halves(record.W_in.isel(snapshot=-1))  # (run, unit, operand, p)
     power, p = measures.fourier_power(rows), rows.shape[-1]
     power /= power.sum(-1, keepdims=True)
     strongest = power[..., 1:].argmax(-1, keepdims=True) + 1
