@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -13,7 +12,7 @@ import xarray as xr
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov import measures as measures  # which trainings log
-from grokbook.chapters.gromov.training import ADAMW, seeded
+from grokbook.chapters.gromov.training import ADAMW, adamw, seeded
 from grokbook.claims import REACHED, Part, at_least, at_most, below, between
 from grokbook.curves import last, median, t_test
 from grokbook.measures.common import Array
@@ -80,8 +79,8 @@ def trained_activations(
         for run in seeded(s.few, task, TwoLayerMLP(s.p, s.width, "standard", name), ADAMW, steps, NAMES[name])
     ]
     for name in ("quadratic", "tanh"):
-        model, light = TwoLayerMLP(s.p, s.width, "standard", name), replace(ADAMW, weight_decay=1.0)
-        runs += seeded(s.few, task, model, light, 3 * steps, f"{NAMES[name]}, decay 1")
+        model = TwoLayerMLP(s.p, s.width, "standard", name)
+        runs += seeded(s.few, task, model, adamw(1.0), 3 * steps, f"{NAMES[name]}, decay 1")
     schedule, stop = Schedule(log=60, every=10), Stop(threshold=0.999, evaluations=30)
     logged, kept = ("weight_norm", "ipr"), ("constant_share", "three_waves")
     return Experiment("gromov/trained_activations", tuple(runs), schedule, logged, stop, (0, -1), kept)
@@ -97,9 +96,9 @@ def slower(record: xr.Dataset) -> list[float]:
     return [float(median(t_test(of(record, name))) / median(t_test(of(record, "quadratic")))) for name in EVEN]
 
 
-def constant(record: xr.Dataset, name: str, snapshot: int = -1) -> Array:
-    """(run,) with a decay of 1, the median over units of ``constant_share``."""
-    return np.median(of(record, name, ", decay 1").constant_share.values[:, snapshot], axis=-1)
+def constant(record: xr.Dataset, name: str) -> Array:
+    """(run,) with a decay of 1, the median over units of ``constant_share`` at the end."""
+    return np.median(of(record, name, ", decay 1").constant_share.values[:, -1], axis=-1)
 
 
 def three_waves(record: xr.Dataset, snapshot: int = -1) -> Array:
@@ -110,15 +109,15 @@ def three_waves(record: xr.Dataset, snapshot: int = -1) -> Array:
 @section.study
 def odd_by_hand(s: Settings) -> xr.Dataset:
     """Accuracy (activation, width, seed) of ``theory.three_wave_weights`` on a sample of pairs, under odd and even."""
-    widths, values = (250, 500, 1000, 2000, 4000), np.empty((3, 5, s.few))
     signs = {"cubic": 1, "tanh": -1, "quadratic": 1}  # of the third derivative, where there is one
-    for i, seed in np.ndindex(values.shape[1:]):
-        W_in, W_out = theory.three_wave_weights(s.p, widths[i], generator=seed)
+
+    def each(width: int, seed: int) -> dict[str, float]:
+        W_in, W_out = theory.three_wave_weights(s.p, width, generator=seed)
         sample = np.random.default_rng(seed).permutation(s.p**2)[: 2 * SAMPLE]
-        for a, (name, sign) in enumerate(signs.items()):
-            values[a, i, seed] = theory.accuracy(W_in, sign * W_out, None, name, pairs=sample)
-    coords = {"activation": list(signs), "width": list(widths), "seed": range(s.few)}
-    return xr.Dataset({"accuracy": (("activation", "width", "seed"), values)}, coords)
+        return {name: theory.accuracy(W_in, sign * W_out, None, name, pairs=sample) for name, sign in signs.items()}
+
+    found = theory.over(each, width=(250, 500, 1000, 2000, 4000), seed=range(s.few))
+    return found.to_dataarray("activation", "accuracy").to_dataset()
 
 
 def enough(study: xr.Dataset, name: str) -> float:

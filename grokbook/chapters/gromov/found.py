@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
-from grokbook.chapters.gromov.training import ADAMW, BETAS, gradient_descent, seeded
+from grokbook.chapters.gromov.training import ADAMW, BETAS, adamw, gradient_descent, seeded
 from grokbook.claims import Part, above, at_least, at_most, below, between
 from grokbook.curves import last
 from grokbook.models.mlp import SCALINGS, TwoLayerMLP
 from grokbook.optim import AdamW, Optimizer
 from grokbook.settings import Rate, Share, whole
 from grokbook.tasks import ModularTask
-from grokbook.train.experiment import Experiment, Run, Schedule
+from grokbook.train.experiment import Experiment, Schedule
 from grokbook.train.records import select
 from grokbook.words import degrees, percent
 
@@ -32,7 +32,7 @@ def formation(s: Settings, *, lr: Rate = 1e5, frames: Annotated[int, whole(1, 10
     task, model = ModularTask(s.p, "n + m", s.train_fraction), TwoLayerMLP(s.p, s.width, "input_mean_field")
     return Experiment(
         "gromov/formation",
-        (Run(task, model, gradient_descent(lr, s.p, s.width), s.gd_steps, 0, label="GD"),),
+        seeded(1, task, model, gradient_descent(lr, s.p, s.width), s.gd_steps, "GD"),
         Schedule(log=0, every=max(1, s.gd_steps // 100)),
         ("ipr",),
         snapshots=tuple(round(s.gd_steps * i / max(1, frames - 1)) for i in range(frames)),
@@ -61,7 +61,7 @@ def phase_controls(s: Settings, *, train_fraction: Share = 0.5) -> Experiment:
     standard, printed = (TwoLayerMLP(s.p, s.width, scaling) for scaling in ("standard", "mean_field"))
     ways: dict[str, tuple[TwoLayerMLP, Optimizer]] = {
         "AdamW, decay 5": (standard, ADAMW),
-        "AdamW, no decay": (standard, AdamW(0.01, 0.0, BETAS)),
+        "AdamW, no decay": (standard, adamw(0.0)),
         "AdamW, no decay, 2/N": (printed, AdamW(0.05, 0.0, BETAS)),
         "GD + momentum, 2/N": (printed, gradient_descent(2000, s.p, s.width, "mean_field", momentum=0.9)),
     }
@@ -99,8 +99,7 @@ def line_shares(learning_curves: xr.Dataset, adamw_curves: xr.Dataset, analytic_
 
 def in_one_wave(end: xr.Dataset) -> NDArray:
     """(run, unit) share of power that the strongest wave of an operand's weights holds, the smaller of the two."""
-    W_in = end.W_in.values
-    return measures.single_frequency_share(W_in.reshape(*W_in.shape[:2], 2, -1)).min(-1)
+    return measures.single_frequency_share(measures.halves(end.W_in)).min(-1)
 
 
 @section.study
@@ -134,8 +133,7 @@ def weak_lines(study: xr.Dataset, condition: str) -> NDArray:
 
 def strongest_wave(record: xr.Dataset) -> NDArray:
     """(run,) median over units and operands of the share of power that the strongest wave of a row holds."""
-    W_in = record.W_in.isel(snapshot=-1).values
-    return np.median(measures.single_frequency_share(W_in.reshape(*W_in.shape[:2], 2, -1)), axis=(1, 2))
+    return np.median(measures.single_frequency_share(measures.halves(record.W_in[:, -1])), axis=(1, 2))
 
 
 def sd(study: xr.Dataset, optimizer: str) -> NDArray:
@@ -171,16 +169,12 @@ section.claim(
     Part("after gradient descent", partial(on_sum, condition="GD"), above(0.85), percent),
     Part("after AdamW", partial(on_sum, condition="AdamW"), above(0.9), percent),
     Part("analytic", partial(on_sum, condition="analytic"), between(0.72, 0.86), percent),
-    Part(
-        "share of the analytic rest on 2n, 2m and n − m",
-        lambda d: weak_lines(d, "analytic") / (1 - on_sum(d, "analytic")),
-        above(0.95),
-        percent,
-    ),
+    Part("share of the analytic rest on 2n, 2m and n − m",
+         lambda d: weak_lines(d, "analytic") / (1 - on_sum(d, "analytic")), above(0.95), percent),
     Part("strongest wave of a hidden unit", strongest_wave, above(0.5), percent, on=("learning_curves",)),
     on="line_shares",
     forecast="0.9, 95.4, 97.6 and 79.0 % on n + m",
-)
+)  # fmt: skip
 
 COPIES = "units at the rarest frequency, of those with half their power in one wave"
 section.claim(
@@ -215,13 +209,11 @@ section.claim(
     "fig3-cause",
     "beyond Fig. 3",
     "AdamW as such makes the peak sharper, as the caption can be read.",
-    Part(
-        "smallest sd of GD with momentum / of AdamW without decay",
-        lambda r: np.median(least_sd(r, "GD + momentum, 2/N")) / np.median(least_sd(r, "AdamW, no decay, 2/N")),
-        at_least(2),
-    ),
+    Part("smallest sd of GD with momentum / of AdamW without decay",
+         lambda r: np.median(least_sd(r, "GD + momentum, 2/N")) / np.median(least_sd(r, "AdamW, no decay, 2/N")),
+         at_least(2)),
     on="phase_controls",
     forecast="19° against 34°, at the end: it does not",
     whose="ours",
     earlier=[SHARPER],
-)
+)  # fmt: skip

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from grokbook import measures
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.found import outputs, weights
 from grokbook.chapters.gromov.measures import in_another_guise
-from grokbook.chapters.gromov.training import ADAM, ADAMW, seeded
+from grokbook.chapters.gromov.training import ADAM, ADAMW, adamw, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
 from grokbook.curves import at, best, first, last, median, own_steps, peak, t_train
 from grokbook.measures.common import Array
 from grokbook.models.mlp import TwoLayerMLP
-from grokbook.optim import Optimizer
+from grokbook.optim import Adam
 from grokbook.settings import Share, Steps, Width
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule
@@ -60,7 +61,7 @@ BOTH: Asked = ((HARD, 0.73), (IMPOSSIBLE, 0.9))
 
 
 def _hard(
-    name: str, model: TwoLayerMLP, ways: list[Optimizer], seeds: int, steps: int, *measures: str, asked: Asked = BOTH
+    name: str, model: TwoLayerMLP, ways: Sequence[Adam], seeds: int, steps: int, *measures: str, asked: Asked = BOTH
 ) -> Experiment:
     runs: list[Run] = []
     for how, (f, alpha) in itertools.product(ways, asked):
@@ -97,17 +98,15 @@ def polynomials_wide_without_decay(s: Settings, *, width: Width = 2_000, steps: 
 @section.experiment(smaller=[{"seeds": 1}], quick={"width": 256, "steps": 80})
 def polynomials_light_decay(s: Settings, *, width: Width = 2_000, steps: Steps = 5_000) -> Experiment:
     """The same wide network with decays between none and 5: does one of them reach the paper's 97 %?"""
-    decays: list[Optimizer] = [dataclasses.replace(ADAMW, weight_decay=decay) for decay in (0.5, 1.0, 2.0)]
-    model = TwoLayerMLP(s.p, width, "standard")
-    return _hard("polynomials_light_decay", model, decays, s.few, steps, asked=BOTH[:1])
+    model, ways = TwoLayerMLP(s.p, width, "standard"), [adamw(decay) for decay in (0.5, 1.0, 2.0)]
+    return _hard("polynomials_light_decay", model, ways, s.few, steps, asked=BOTH[:1])
 
 
 @section.experiment(quick={"width": 256, "steps": 100})
 def polynomials_most_data(s: Settings, *, width: Width = 2_000, steps: Steps = 350) -> Experiment:
     """Appendix D's "unless most of the data is utilized": the wide network with a decay of 1, at α = 0.95 and above."""
-    model, how = TwoLayerMLP(s.p, width, "standard"), dataclasses.replace(ADAMW, weight_decay=1.0)
-    tasks = [ModularTask(s.p, HARD, alpha) for alpha in (0.95, 0.97, 0.99)]
-    runs = tuple(run for task in tasks for run in seeded(s.few, task, model, how, steps, HARD))
+    model, tasks = TwoLayerMLP(s.p, width, "standard"), (ModularTask(s.p, HARD, alpha) for alpha in (0.95, 0.97, 0.99))
+    runs = tuple(run for task in tasks for run in seeded(s.few, task, model, adamw(1.0), steps, HARD))
     return Experiment("gromov/polynomials_most_data", runs, Schedule(log=20, every=max(1, steps // 50)))
 
 
@@ -115,8 +114,7 @@ def polynomials_most_data(s: Settings, *, width: Width = 2_000, steps: Steps = 3
 def polynomials_by_image(s: Settings, *, width: Width = 2_000, steps: Steps = 3_000) -> Experiment:
     """The wide network with a decay of 1 on three more seeds: which pairs does it miss?"""
     task, model = ModularTask(s.p, HARD, 0.73), TwoLayerMLP(s.p, width, "standard")
-    how = dataclasses.replace(ADAMW, weight_decay=1.0)
-    runs = tuple(Run(task, model, how, steps, seed, "mse", label=HARD) for seed in range(3, 3 + s.few))
+    runs = seeded(3 + s.few, task, model, adamw(1.0), steps, HARD)[3:]
     schedule = Schedule(log=60, every=max(1, steps // 100))
     return Experiment("gromov/polynomials_by_image", runs, schedule, ("accuracy_by_image",))
 
@@ -137,36 +135,41 @@ def readouts(exponent: int, p: int, width: int, seed: int) -> tuple[Array, dict[
 
 @section.study
 def branches(s: Settings) -> xr.Dataset:
-    """``accuracy`` (exponent, width, seed, readout) on (n + m)**exponent; ``served``: the answers that have a root."""
-    exponents, widths = [2, 3, 4], [100, 200, 500]
-    tables = [theory.answers(s.p, F=partial(pow, exp=exponent)) for exponent in exponents]
-    found = np.empty((len(exponents), len(widths), s.few, len(READOUTS)))
-    for i, j, seed in np.ndindex(found.shape[:3]):
-        W_in, made = readouts(exponents[i], s.p, widths[j], seed)
-        found[i, j, seed] = [theory.accuracy(W_in, W_out, tables[i]) for W_out in made.values()]
-    variables = {
-        "accuracy": (("exponent", "width", "seed", "readout"), found),
-        "served": ("exponent", [len(np.unique(table)) / s.p for table in tables]),
-    }
-    return xr.Dataset(variables, {"exponent": exponents, "width": widths, "readout": list(READOUTS)})
+    """``accuracy`` (readout, exponent, width, seed) on (n + m)**exponent; ``served``: the answers that have a root."""
+    tables = {exponent: theory.answers(s.p, F=partial(pow, exp=exponent)) for exponent in (2, 3, 4)}
+
+    def each(exponent: int, width: int, seed: int) -> dict[str, float]:
+        W_in, made = readouts(exponent, s.p, width, seed)
+        return {name: theory.accuracy(W_in, W_out, tables[exponent]) for name, W_out in made.items()}
+
+    found = theory.over(each, exponent=tables, width=(100, 200, 500), seed=range(s.few))
+    served = [len(np.unique(table)) / s.p for table in tables.values()]
+    return found.to_dataarray("readout", "accuracy").to_dataset().assign(served=("exponent", served))
 
 
 @section.study
 def product(s: Settings) -> xr.Dataset:
     """Accuracy (width, seed) of the logarithmic n * m without zeros, on all pairs, and there with a neuron for zero."""
-    labels, widths = np.outer(range(s.p), range(s.p)) % s.p, [50, 100, 200, 500]
+    labels = np.outer(range(s.p), range(s.p)) % s.p
     kinds = {"nonzero": (False, np.flatnonzero(labels)), "all": (False, None), "detecting": (True, None)}
-    found = {name: (("width", "seed"), np.empty((len(widths), s.few))) for name in kinds}
-    for name, (detect_zero, pairs) in kinds.items():
-        for i, seed in np.ndindex(len(widths), s.few):
-            made = theory.product_weights(s.p, widths[i], detect_zero=detect_zero, generator=seed)
-            found[name][1][i, seed] = theory.accuracy(*made, labels, pairs=pairs)
-    return xr.Dataset(found, {"width": widths})
+
+    def each(width: int, seed: int) -> dict[str, float]:
+        made = {zero: theory.product_weights(s.p, width, detect_zero=zero, generator=seed) for zero in (False, True)}
+        return {name: theory.accuracy(*made[zero], labels, pairs=pairs) for name, (zero, pairs) in kinds.items()}
+
+    return theory.over(each, width=(50, 100, 200, 500), seed=range(s.few))
 
 
 def final(f: str, record: xr.Dataset) -> Array:
     """(run,) test accuracy at the end of the runs that learn f."""
     return last(select(record, f=f), "test_accuracy")
+
+
+def trained_on(record: xr.Dataset) -> Iterator[tuple[ModularTask, NDArray[np.bool_]]]:
+    """Each run's task, and which rows of its table the run was trained on."""
+    for p, f, alpha, seed in zip(*(record[of].values for of in ("p", "f", "train_fraction", "seed")), strict=True):
+        task = ModularTask(int(p), str(f), float(alpha))
+        yield task, task.in_train(int(seed))
 
 
 @section.study
@@ -202,19 +205,18 @@ def squared_outputs(modular_functions: xr.Dataset) -> xr.Dataset:
 def twins(record: xr.Dataset) -> list[float]:
     """(run,) mean correlation of the first layer's columns n and p - n after training on n**2 + m**2."""
     record = select(record, f=SQUARES)
-    p, n = int(record.p.values[0]), np.arange(1, (int(record.p.values[0]) + 1) // 2)
-    tables = (weights(record, run)[0].T[:p] for run in range(record.sizes["run"]))
-    return [float(np.corrcoef(table)[n, p - n].mean()) for table in tables]
+    p = int(record.p.values[0])
+    tables, n = (weights(record, run)[0].T[:p] for run in range(record.sizes["run"])), np.arange(1, (p + 1) // 2)
+    return [float(np.corrcoef(table)[n, -n].mean()) for table in tables]
 
 
 def without_zeros(record: xr.Dataset) -> list[float]:
     """(run,) test accuracy on n * m over the pairs without a zero."""
     record, found = select(record, f=PRODUCT), []
-    for run, seed in enumerate(record.seed.values):
-        task = ModularTask(int(record.p.values[run]), PRODUCT, float(record.train_fraction.values[run]))
+    for run, (task, trained) in enumerate(trained_on(record)):
         pairs, labels = task.table()
         right = outputs(record, run).argmax(-1).ravel() == labels
-        found.append(float(right[~task.in_train(int(seed)) & pairs.all(-1)].mean()))
+        found.append(float(right[~trained & pairs.all(-1)].mean()))
     return found
 
 
@@ -230,9 +232,8 @@ def gap(record: xr.Dataset) -> Array:
 
 def tops(*records: xr.Dataset, least: float = 0) -> Array:
     """(run,) best test accuracy on the hard polynomial, of the networks that see from such a share up to 95 %."""
-    hard = [select(record, f=HARD) for record in records]
-    within = [(one.train_fraction.values >= least) & (one.train_fraction.values <= 0.95) for one in hard]
-    return np.concatenate([best(one)[here] for one, here in zip(hard, within, strict=True)])
+    hard = [(best(one), one.train_fraction.values) for one in (select(record, f=HARD) for record in records)]
+    return np.concatenate([found[(alpha >= least) & (alpha <= 0.95)] for found, alpha in hard])
 
 
 def slower(hard: xr.Dataset, others: xr.Dataset) -> float:
@@ -254,11 +255,8 @@ def guises(record: xr.Dataset) -> xr.Dataset:
     ``share`` that has one.
     """
     rows = []
-    for run, seed in enumerate(record.seed.values):
-        task = ModularTask(
-            int(record.p.values[run]), str(record.f.values[run]), float(record.train_fraction.values[run])
-        )
-        trained = task.in_train(int(seed)).reshape(task.p, task.p)
+    for task, seen in trained_on(record):
+        trained = seen.reshape(task.p, task.p)
         rows.append(((~trained).sum(), (~trained & ~in_another_guise(trained)).sum()))
     asked, without = np.array(rows).T
     missed = np.rint((1 - best(record)) * asked)
@@ -275,18 +273,12 @@ section.claim(
     "fig7",
     "Fig. 7",
     "AdamW solves (n + m)²; the analytic solution with one root of each answer gets half of the pairs right.",
-    Part(
-        "accuracy with one root",
-        lambda d: d.accuracy.sel(exponent=2, readout=READOUTS[0], width=500),
-        between(0.495, 0.545),
-        percent,
-        every=True,
-        on=("branches",),
-    ),
+    Part("accuracy with one root", lambda d: d.accuracy.sel(exponent=2, readout=READOUTS[0], width=500),
+         between(0.495, 0.545), percent, every=True, on=("branches",)),
     Part("AdamW's test accuracy", partial(final, SQUARED), at_least(0.99), percent, on=("modular_functions",)),
     paper="about 50 % (text), about 51 % (caption)",
     forecast="49.5 to 54.5 % with zero rows for answers without a root",
-)
+)  # fmt: skip
 
 section.claim(
     "fig7-lines",
@@ -314,18 +306,13 @@ section.claim(
     "fig7-roots",
     "Sec. 3.2",
     "Only an invertible F can be solved by hand.",
-    Part(
-        "highest accuracy of a readout made of these waves",
-        lambda d: d.accuracy.sel(width=500)[d.served.values < 1].max("readout"),
-        below(0.999),
-        percent,
-        True,
-    ),
+    Part("highest accuracy of a readout made of these waves",
+         lambda d: d.accuracy.sel(width=500, exponent=d.served < 1).max("readout"), below(0.999), percent, True),
     on="branches",
     paper="assumes it",
     forecast="not needed: with all roots in the readout 100 %",
     whose="ours",
-)
+)  # fmt: skip
 
 section.claim(
     "fig8",
@@ -384,18 +371,13 @@ section.claim(
     "beyond Fig. 10",
     "At its best a wide network answers the pairs that were trained in another guise, (m, n), (−n, −m) or (−m, −n), "
     "and no other.",
-    Part(
-        "right, of test pairs trained in another guise",
-        partial(at_best, name="accuracy_imaged"),
-        at_least(0.995),
-        percent,
-        True,
-    ),
+    Part("right, of test pairs trained in another guise", partial(at_best, name="accuracy_imaged"), at_least(0.995),
+         percent, True),
     Part("right, of the others", partial(at_best, name="accuracy_unimaged"), at_most(0.1), percent, True),
     on="polynomials_by_image",
     forecast="all and none: six other networks miss as many pairs as have no such guise (46, 50, 65)",
     whose="ours",
-)
+)  # fmt: skip
 
 section.claim(
     "fig10-never",
@@ -411,48 +393,36 @@ section.claim(
     "App. D",
     "Trained on more, n² + m² + nm reaches 100 %.",
     *(
-        Part(
-            f"best test accuracy of any network at α = {alpha}",
-            lambda r, alpha=alpha: best(select(r, train_fraction=alpha)).max(),
-            at_least(1),
-            percent,
-        )
+        Part(f"best test accuracy of any network at α = {alpha}",
+             lambda r, alpha=alpha: best(select(r, train_fraction=alpha)).max(), at_least(1), percent)
         for alpha in (0.97, 0.99)
     ),
     on="polynomials_most_data",
     forecast="99.6 % at α = 0.97, of 282 pairs (one pilot)",
-)
+)  # fmt: skip
 
 section.claim(
     "fig10-slower",
     "Sec. 2",
     "n² + m² + nm needs more steps and more data than functions of a sum, and than a product.",
-    Part(
-        "steps to 75 %, n² + m² + nm at α = 0.73",
-        lambda r, _: first(polynomial(r), "test_accuracy", 0.75),
-        REACHED,
-        every=True,
-    ),
+    Part("steps to 75 %, n² + m² + nm at α = 0.73", lambda r, _: first(polynomial(r), "test_accuracy", 0.75), REACHED,
+         every=True),
     Part("in units of the slowest of the others at α = 0.5", slower, at_least(2), times),
     Part("best test accuracy of n² + m² + nm", lambda r, _: best(polynomial(r)), below(0.99), percent, every=True),
     Part("least of the others", lambda _, r: best(r).min(), at_least(0.99), percent),
     on=("polynomials", "modular_functions"),
-)
+)  # fmt: skip
 
 section.claim(
     "fig10-data",
     "beyond Fig. 10",
     "n² + m² + nm generalises better with 95 % of the data than with 73 %.",
-    Part(
-        "gain in best test accuracy",
-        lambda r: median(best(polynomial(r, HARD, 0.95))) - median(best(polynomial(r))),
-        at_least(0.05),
-        percent,
-    ),
+    Part("gain in best test accuracy", lambda r: median(best(polynomial(r, HARD, 0.95))) - median(best(polynomial(r))),
+         at_least(0.05), percent),
     on="polynomials",
     forecast="99.3 % at α = 0.95 (p = 53)",
     whose="ours",
-)
+)  # fmt: skip
 
 section.claim(
     "fig10-second",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from grokbook.models.mlp import TwoLayerMLP
@@ -9,8 +10,8 @@ from grokbook.optim import SGD, Adam, AdamW, Optimizer
 from grokbook.train.experiment import Run
 
 BETAS = (0.9, 0.98)
-ADAMW = AdamW(lr=0.01, weight_decay=5.0, betas=BETAS)
-ADAM = Adam(lr=0.01, betas=BETAS)
+adamw = partial(AdamW, 0.01, betas=BETAS)  # of a weight decay
+ADAM, ADAMW = Adam(0.01, betas=BETAS), adamw(5.0)
 
 
 def seeded(n: int, task: Any, model: Any, how: Optimizer, steps: int, label: str, loss: str = "mse") -> tuple[Run, ...]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from grokbook import measures
-from grokbook.chapters.gromov.theory.weights import Function, answers, cosine_weights
+from grokbook.chapters.gromov.theory.weights import answers, cosine_weights
 from grokbook.curves import LEARNT, smallest
 
 Activation = Callable[[NDArray], NDArray]
@@ -82,27 +84,32 @@ def accuracy_against_width(
     widths: Sequence[int],
     seeds: Sequence[int],
     *,
-    f1: Function | None = None,
-    f2: Function | None = None,
     activations: Sequence[str] = ("quadratic",),
     input_scale: float = 1.0,
     pairs: int | None = None,
 ) -> xr.DataArray:
-    """(activation, width, seed) accuracy of the analytic weights of f1(n) + f2(m).
+    """(activation, width, seed) accuracy of the analytic weights of n + m.
 
     Weights are rounded to single precision, which moves a few near ties at most; ``input_scale`` multiplies the
     preactivations; ``pairs`` is how many, drawn at random for each seed, to look at, None for the whole table.
     """
-    labels, values = answers(p, f1=f1, f2=f2), np.empty((len(activations), len(widths), len(seeds)))
-    for i, j in np.ndindex(len(widths), len(seeds)):
-        generator = np.random.default_rng(seeds[j])
-        W_in, W_out = cosine_weights(p, widths[i], f1=f1, f2=f2, generator=generator)
+
+    def each(width: int, seed: int) -> dict[str, float]:
+        generator = np.random.default_rng(seed)
+        W_in, W_out = cosine_weights(p, width, generator=generator)
         W_in, W_out = (input_scale * W_in).astype(np.float32), W_out.astype(np.float32)
         sample = generator.choice(p * p, pairs, replace=False) if pairs and pairs < p * p else None
-        for a, phi in enumerate(activations):
-            values[a, i, j] = accuracy(W_in, W_out, labels, phi, pairs=sample)
-    coords = {"activation": list(activations), "width": list(widths), "seed": list(seeds)}
-    return xr.DataArray(values, coords, ("activation", "width", "seed"), name="accuracy")
+        return {phi: accuracy(W_in, W_out, None, phi, pairs=sample) for phi in activations}
+
+    return over(each, width=widths, seed=seeds).to_dataarray("activation", "accuracy")
+
+
+def over(each: Callable[..., Mapping[str, float]], **axes: Iterable[Any]) -> xr.Dataset:
+    """The numbers that ``each`` gives, by name, at every point of a grid; its arguments are called like the axes."""
+    coords = {name: list(values) for name, values in axes.items()}
+    found = [each(**dict(zip(coords, point, strict=True))) for point in itertools.product(*coords.values())]
+    shape = [len(values) for values in coords.values()]
+    return xr.Dataset({k: ((*coords,), np.reshape([one[k] for one in found], shape)) for k in found[0]}, coords)
 
 
 def _outputs(

@@ -13,17 +13,17 @@ Function = Callable[[int], int]
 Seed = np.random.Generator | int | None
 
 
-def draw_phases(width: int, *, constrained: bool = True, noise: float = 0.0, generator: Seed = None) -> Array:
+def draw_phases(width: int, *, noise: float = 0.0, generator: Seed = None) -> Array:
     """(3, width) random phases in radians, uniform on [-pi, pi), the third bound by phi1 + phi2 = phi3 (eq. 12).
 
     Args:
-        constrained: False draws the third phase independently too, which breaks eq. 12.
-        noise: standard deviation in radians of a normal error added to the third phase.
+        noise: standard deviation in radians of a normal error added to the third phase; infinity draws it
+            independently, which breaks eq. 12.
     """
     generator = np.random.default_rng(generator)
     phi1, phi2, free = generator.uniform(-np.pi, np.pi, (3, width))
-    phi3 = phi1 + phi2 if constrained else free
-    return np.stack([phi1, phi2, phi3 + noise * generator.standard_normal(width)])
+    phi3 = free if np.isinf(noise) else phi1 + phi2 + noise * generator.standard_normal(width)
+    return np.stack([phi1, phi2, phi3])
 
 
 def cosine_weights(
@@ -53,15 +53,9 @@ def cosine_weights(
         ``W_in`` (width, 2p) and ``W_out`` (p, width).
     """
     phases = draw_phases(width, generator=generator) if phases is None else np.asarray(phases, float)
-    phi1, phi2, phi3 = phases[:, :, None]  # (width, 1) each
     k = np.arange(1, width + 1) if frequencies is None else np.asarray(frequencies)
-
-    def wave(values: NDArray[np.int64], phase: Array) -> Array:
-        # k * values is reduced before it is turned into an angle, so that wide networks lose no digits
-        return np.cos(2 * np.pi / p * (k[:, None] * values % p) + phase)
-
-    W_in = np.concatenate([wave(_table(f1, p), phi1), wave(_table(f2, p), phi2)], axis=1)
-    W_out = wave(np.arange(p), phi3).T  # cos(-2 pi k q / p - phi3), and the cosine is even
+    W_in = np.concatenate([_waves(p, k, _table(f1, p), phases[0]), _waves(p, k, _table(f2, p), phases[1])], axis=1)
+    W_out = _waves(p, k, np.arange(p), phases[2]).T  # cos(-2 pi k q / p - phi3), and the cosine is even
     if inverse is not None:
         W_out = np.stack([W_out[list(roots)].sum(0) for roots in inverse])
     return W_in, W_out
@@ -101,7 +95,7 @@ def product_weights(p: int, width: int, *, detect_zero: bool = False, generator:
     """
     logarithms = discrete_logarithms(p)
     known = logarithms >= 0
-    waves, readout = cosine_weights(max(p - 1, 2), width, generator=generator)  # p = 2 has one number, whose log is 0
+    waves, readout = cosine_weights(p - 1, width, generator=generator)
     W_in = np.concatenate([np.where(known, half[:, logarithms], 0.0) for half in np.split(waves, 2, axis=1)], axis=1)
     W_out = np.where(known[:, None], readout[logarithms], 0.0)
     if detect_zero:
@@ -115,6 +109,11 @@ def _table(f: Function | None, p: int) -> NDArray[np.int64]:
     return np.arange(p) if f is None else np.array([f(n) % p for n in range(p)])
 
 
+def _waves(p: int, frequencies: NDArray[np.int64], values: NDArray[np.int64], phases: Array) -> Array:
+    """(width, n) a wave of each frequency at n values, reduced before they become angles: large ones lose no digits."""
+    return np.cos(2 * np.pi / p * (frequencies[:, None] * values % p) + phases[:, None])
+
+
 def three_wave_weights(p: int, width: int, *, generator: Seed = None) -> tuple[NDArray, NDArray]:
     """Weights for an odd activation, of ours: a unit has two waves in n, whose frequencies add up to that of one in m.
 
@@ -124,12 +123,8 @@ def three_wave_weights(p: int, width: int, *, generator: Seed = None) -> tuple[N
     Returns:
         ``W_in`` (width, 2p), and ``W_out`` (p, width), whose sign is right where the third derivative is positive.
     """
-    draw, x = np.random.default_rng(generator), np.arange(p)[:, None]
+    draw, x = np.random.default_rng(generator), np.arange(p)
     one, other = draw.integers(1, p, (2, width))
     phases = draw.uniform(0, 2 * np.pi, (3, width))
-
-    def wave(frequency: NDArray, phase: NDArray) -> NDArray:
-        return np.cos(2 * np.pi * (frequency * x % p) / p + phase)
-
-    u, v = wave(one, phases[0]) + wave(other, phases[1]), wave(one + other, phases[2])
-    return np.concatenate([u, v]).T, wave(one + other, phases.sum(0))
+    u, v = _waves(p, one, x, phases[0]) + _waves(p, other, x, phases[1]), _waves(p, one + other, x, phases[2])
+    return np.concatenate([u, v], axis=1), _waves(p, one + other, x, phases.sum(0)).T
