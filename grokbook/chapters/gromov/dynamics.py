@@ -70,14 +70,12 @@ def infinite_width(s: Settings) -> xr.Dataset:
     times, found = np.append(np.logspace(-5, -2, 11), (0.1, 10)), []
     for task in tasks:
         labels, seen = (x.reshape(s.p, s.p) for x in (task.table()[1], task.in_train(0)))
-        for outputs in theory.kernel_flow(labels, seen, times):
-            right, rest = outputs.argmax(-1) == labels, ~seen
-            errors = np.square(outputs[rest] - np.eye(s.p)[labels[rest]])
-            found.append((right[seen].mean(), right[rest].mean(), errors.mean()))
-    names, values = ("train_accuracy", "test_accuracy", "test_loss"), np.reshape(found, (len(tasks), len(times), 3))
-    coords = {"p": s.p, "step": times, "f": ("run", [task.f for task in tasks])}
-    coords["train_fraction"] = "run", [task.train_fraction for task in tasks]
-    return xr.Dataset({name: (("run", "step"), values[..., i]) for i, name in enumerate(names)}, coords)
+        right = [outputs.argmax(-1) == labels for outputs in theory.kernel_flow(labels, seen, times)]
+        found.append([[one[some].mean() for one in right] for some in (seen, ~seen)])
+    names, values = ("train_accuracy", "test_accuracy"), np.swapaxes(found, 0, 1)
+    coords = {name: ("run", [getattr(task, name) for task in tasks]) for name in ("f", "train_fraction")}
+    curves = {name: (("run", "step"), one) for name, one in zip(names, values, strict=True)}
+    return xr.Dataset(curves, {**coords, "step": times})
 
 
 def relative_norms(record: xr.Dataset, layer: str) -> NDArray[np.float64]:
@@ -170,16 +168,13 @@ section.claim(
     "fig1b-printed",
     "beyond Fig. 1b",
     "In the scaling that the text prints, the first layer's norm falls first and ends below the initial one.",
-    Part(
-        "lowest norm / norm at the end",
-        lambda r: np.nanmin(relative_norms(r, "W_in"), axis=1) / last(r, relative_norms(r, "W_in")),
-        below(1),
-    ),
+    Part("lowest norm / norm at the end",
+         lambda r: np.nanmin(relative_norms(r, "W_in"), axis=1) / last(r, relative_norms(r, "W_in")), below(1)),
     Part("norm at the end", lambda r: last(r, relative_norms(r, "W_in")), near(0.71, 0.05), times),
     on="printed_scaling",
     forecast="falls to 0.49, ends at 0.71",
     whose="ours",
-)
+)  # fmt: skip
 
 LATE = (
     Part("delay t_test / t_train", lambda r: t_test(r) / t_train(r), between(1.1, 2.5)),
