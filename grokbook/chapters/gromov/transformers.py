@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,11 +13,10 @@ from numpy.typing import NDArray
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings
 from grokbook.chapters.gromov.dynamics import above_silence
-from grokbook.chapters.gromov.training import BETAS, seeded
+from grokbook.chapters.gromov.training import adamw, seeded
 from grokbook.claims import REACHED, Part, above, at_least, at_most, below, between
 from grokbook.curves import at, best, first, median, sweep, t_train
 from grokbook.models.transformer import Attention, AttentionOnly, Transformer
-from grokbook.optim import AdamW
 from grokbook.settings import Share, Steps, Width
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Run, Schedule
@@ -40,7 +40,7 @@ def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_00
     shown = [s.d_model * i for i in range(4)]  # one unit from each quarter of the MLP
     return Experiment(
         "gromov/transformer",
-        seeded(s.seeds, task, model, AdamW(0.01, 1.0, BETAS), steps, "transformer"),
+        seeded(s.seeds, task, model, adamw(1.0), steps, "transformer"),
         Schedule(log=60, every=max(1, steps // 50)),
         ("embedding_ipr",),
         snapshots=(0, -1),
@@ -49,21 +49,13 @@ def transformer(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_00
 
 
 def _attention(
-    name: str,
-    nets: Nets,
-    s: Settings,
-    heads: tuple[int, ...],
-    seeds: int,
-    alpha: float,
-    steps: int,
-    points: int = 50,
-    embedding_std: float | None = None,
+    name: str, nets: Nets, s: Settings, heads: Sequence[int], seeds: int, alpha: float, steps: int, points: int = 50
 ) -> Experiment:
     runs: list[Run] = []
     for net, (layers, attention, decay) in nets.items():
         for count in heads:
-            model = AttentionOnly(s.p, s.d_model, count, layers, attention, embedding_std=embedding_std)
-            runs += seeded(seeds, ModularTask(s.p, "n + m", alpha), model, AdamW(0.01, decay, BETAS), steps, net)
+            model = AttentionOnly(s.p, s.d_model, count, layers, attention)
+            runs += seeded(seeds, ModularTask(s.p, "n + m", alpha), model, adamw(decay), steps, net)
     return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // points)))
 
 
@@ -79,8 +71,9 @@ def attention_unit_start(
     s: Settings, *, many: Width = 32, train_fraction: Share = 0.5, steps: Steps = 1_000
 ) -> Experiment:
     """Fig. 12 from embeddings of unit variance, as in the group's later code: does the gap return?"""
-    nets = {name: NETS[name] for name in ONE_LAYER}
-    return _attention("attention_unit_start", nets, s, (many,), s.seeds, train_fraction, steps, 100, embedding_std=1.0)
+    usual = attention_curves(s, many=many, train_fraction=train_fraction, steps=steps)
+    runs = tuple(replace(run, model=replace(run.model, embedding_std=1.0)) for run in usual.runs)
+    return replace(usual, name="gromov/attention_unit_start", runs=runs)
 
 
 @section.experiment(quick={"train_fraction": 0.7, "steps": 20})
@@ -192,38 +185,25 @@ section.claim(
             Part(f"{net}: highest train accuracy with one head", of(net, train_with_one), below(0.99), percent),
         )
     ),
-    Part(
-        f"{DEEP}, decay 2 or 1: heads H* that suffice, a quarter of them failing",
-        lambda *both: min(enough_heads(DEEP, one) for one in both),
-        REACHED,
-        on=DECAYS,
-    ),
-    Part(
-        f"{DEEP}, decay 2 and 1: highest train accuracy with one head",
-        lambda *both: np.concatenate([train_with_one(select(one, label=DEEP)) for one in both]),
-        below(0.99),
-        percent,
-        True,
-        on=DECAYS,
-    ),
+    Part(f"{DEEP}, decay 2 or 1: heads H* that suffice, a quarter of them failing",
+         lambda *both: min(enough_heads(DEEP, one) for one in both), REACHED, on=DECAYS),
+    Part(f"{DEEP}, decay 2 and 1: highest train accuracy with one head",
+         lambda *both: np.concatenate([train_with_one(select(one, label=DEEP)) for one in both]), below(0.99), percent,
+         True, on=DECAYS),
     on="attention_heads",
     paper="a jump of test accuracy in all three nets; few heads fail on the training set too",
-)
+)  # fmt: skip
 
 section.claim(
     "one-head",
     "beside Fig. 13",
     "Weight decay is not what keeps a single head from learning its training set: without it, too, it learns a part.",
     *(
-        Part(
-            f"{net}: highest train accuracy with one head and no decay",
-            of(net, train_with_one),
-            between(0.05, 0.99),
-            percent,
-        )
+        Part(f"{net}: highest train accuracy with one head and no decay", of(net, train_with_one), between(0.05, 0.99),
+             percent)
         for net in NETS
     ),
     on="attention_single_head",
     forecast="more than with decay, and not all",
     whose="ours",
-)
+)  # fmt: skip
