@@ -21,10 +21,11 @@ def own_steps(record: xr.Dataset) -> xr.Dataset:
     return record.isel(step=np.flatnonzero(np.isfinite(record.train_loss.values).any(0)))
 
 
-def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
+def first_step(values: ArrayLike, steps: ArrayLike, threshold: ArrayLike) -> Array:
     """The first of ``steps`` (step,) at which a curve (..., step) is at least ``threshold``; (...), nan if none.
 
-    A value that is nan counts as not reached. ``ValueError`` if values and steps are not as many.
+    One threshold for all curves, or (..., 1) one for each. A value that is nan counts as not reached. ``ValueError``
+    if values and steps are not as many.
     """
     values, steps = np.asarray(values), np.asarray(steps, float)
     if values.shape[-1:] != steps.shape:
@@ -33,8 +34,8 @@ def first_step(values: ArrayLike, steps: ArrayLike, threshold: float) -> Array:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def first(record: xr.Dataset, curve: str, threshold: float = LEARNT) -> Array:
-    """(run,) the first measured step at which a curve is at least ``threshold``; infinity if never."""
+def first(record: xr.Dataset, curve: str, threshold: float | Array = LEARNT) -> Array:
+    """(run,) the first measured step of a curve at or above ``threshold``, (run, 1) for one each; infinity if never."""
     return np.nan_to_num(first_step(record[curve].values, record.step.values, threshold), nan=np.inf)
 
 

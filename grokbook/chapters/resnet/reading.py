@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from grokbook.chapters.resnet.tasks import steps_per_epoch
 from grokbook.curves import first, median
@@ -32,8 +33,8 @@ def t_test(record: xr.Dataset, threshold: float = LEARNT) -> Array:
     return first(record, "test_accuracy", threshold) / per_epoch(record)
 
 
-def t_late(record: xr.Dataset, threshold: float = LEARNT) -> Array:
-    """(run,) epochs until the test accuracy is at least ``threshold`` after the training set was fitted."""
+def t_late(record: xr.Dataset, threshold: float | Array = LEARNT) -> Array:
+    """(run,) epochs until the test accuracy is at least ``threshold``, or (run, 1) each run's, after fitting."""
     late = record.assign(late=record.test_accuracy.where(record.step >= _by_run(record, t_fit(record))))
     return first(late, "late", threshold) / per_epoch(record)
 
@@ -43,11 +44,11 @@ def _by_run(record: xr.Dataset, times: Array) -> xr.DataArray:
     return xr.DataArray(times * per_epoch(record), dims="run")
 
 
-def during(record: xr.Dataset, curve: str, begin: Array, end: Array, quantile: float = 0.5) -> Array:
-    """(run,) a quantile of a curve between two epochs of each run; nan where nothing was measured there."""
+def during(record: xr.Dataset, curve: str, begin: ArrayLike, end: ArrayLike, quantile: float = 0.5) -> Array:
+    """(run,) a quantile of a curve between two epochs, of all runs or of each; nan where nothing was measured there."""
     found = np.full(record.sizes["run"], np.nan)
     at = record.step.values / per_epoch(record)[:, None]
-    inside = (at >= begin[:, None]) & (at <= end[:, None]) & np.isfinite(record[curve].values)
+    inside = (at >= np.reshape(begin, (-1, 1))) & (at <= np.reshape(end, (-1, 1))) & np.isfinite(record[curve].values)
     for run in np.flatnonzero(inside.any(1)):
         found[run] = np.quantile(record[curve].values[run, inside[run]], quantile)
     return found
@@ -59,11 +60,11 @@ def calm(record: xr.Dataset, curve: str) -> Array:
     return np.stack([median(values[:, np.abs(at - t) <= min(50, t) / 2], axis=1) for t in at], -1)
 
 
-def before_fit(record: xr.Dataset) -> tuple[Array, Array, Array]:
+def before_fit(record: xr.Dataset) -> Array:
     """What each run knows of the other pictures before it fits, and later with as much of its training set right.
 
     Returns:
-        (run,) each: the highest test accuracy until the training set is fitted; the median of test over train accuracy
+        (3, run): the highest test accuracy until the training set is fitted; the median of test over train accuracy
         where the latter is 0.5 to 0.95, until then but at most for 130 epochs; and the same after it. nan where
         there is no such moment.
     """
@@ -74,8 +75,7 @@ def before_fit(record: xr.Dataset) -> tuple[Array, Array, Array]:
         moments = half & (at <= min(fit, 130)), half & (at > fit)
         early, later = (median(test[some] / train[some]) for some in moments)
         found.append((test[at <= fit].max(), early, later))
-    peaks, early, later = np.array(found, float).reshape(-1, 3).T
-    return peaks, early, later
+    return np.reshape(found, (-1, 3)).T
 
 
 def broken(record: xr.Dataset) -> Array:
