@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from grokbook.chapters.resnet import theory
 from grokbook.chapters.resnet.tasks import ShapeSum
+from grokbook.measures.common import ratio
 from grokbook.train.monitor import Measured, register
 
 
@@ -90,8 +91,7 @@ def agreement(one: NDArray, two: NDArray) -> tuple[float, float]:
 
 def _mean(values: NDArray, where: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(M,) the mean of each row of values over some of its entries; nan over none."""
-    counts = where.sum(-1)
-    return np.divide((values * where).sum(-1), counts, out=np.full(len(where), np.nan), where=counts > 0)
+    return ratio((values * where).sum(-1), where.sum(-1))
 
 
 register(answers=answers, sums=sums)

@@ -35,8 +35,7 @@ GROUPS: dict[str, Permutations] = {
 
 def class_histogram(symbols: Sequence[int]) -> Counter[int]:
     """How many pictures carry each label, by label; ``symbols`` are what each symbol of the dictionary is worth."""
-    labels, counts = np.unique(np.array(symbols)[pictures_of(len(symbols))].sum(-1), return_counts=True)
-    return Counter(dict(zip(labels.tolist(), counts.tolist(), strict=True)))
+    return Counter(np.array(symbols)[pictures_of(len(symbols))].sum(-1).tolist())
 
 
 def group_of(group: str) -> Permutations:
