@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -61,45 +62,44 @@ BOTH: Asked = ((HARD, 0.73), (IMPOSSIBLE, 0.9))
 
 
 def _hard(
-    name: str, model: TwoLayerMLP, ways: Sequence[Adam], seeds: int, steps: int, *measures: str, asked: Asked = BOTH
+    name: str, s: Settings, width: int, steps: int, *ways: Adam, asked: Asked = BOTH, seeds: int = 0, **more: Any
 ) -> Experiment:
+    model = TwoLayerMLP(s.p, width, "standard")
     runs: list[Run] = []
     for how, (f, alpha) in itertools.product(ways, asked):
-        runs += seeded(seeds, ModularTask(model.p, f, alpha), model, how, steps, f)
-    return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // 100)), measures)
+        runs += seeded(seeds or s.few, ModularTask(s.p, f, alpha), model, how, steps, f)
+    return Experiment(f"gromov/{name}", tuple(runs), Schedule(log=60, every=max(1, steps // 100)), **more)
 
 
 @section.experiment(smaller=[{"seeds": 2}], quick={"steps": 80})
 def polynomials(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Fig. 10: the two functions that are hard or impossible to grok, and the first again with more data."""
-    asked, model = (BOTH[0], (HARD, 0.95), BOTH[1]), TwoLayerMLP(s.p, s.width, "standard")
-    return _hard("polynomials", model, [ADAMW], s.seeds, steps, "ipr", asked=asked)
+    asked = (BOTH[0], (HARD, 0.95), BOTH[1])
+    return _hard("polynomials", s, s.width, steps, ADAMW, asked=asked, seeds=s.seeds, measures=("ipr",))
 
 
 @section.experiment(smaller=[{"seeds": 1}, {"p": 53, "width": 1_000}], quick={"width": 256, "steps": 80})
 def polynomials_wide(s: Settings, *, width: Width = 2_000, steps: Steps = 5_000) -> Experiment:
     """Fig. 10 with four times the width: does that reach the paper's 97 %?"""
-    return _hard("polynomials_wide", TwoLayerMLP(s.p, width, "standard"), [ADAMW], s.few, steps)
+    return _hard("polynomials_wide", s, width, steps, ADAMW)
 
 
 @section.experiment(smaller=[{"p": 53, "width": 256}], quick={"steps": 80})
 def polynomials_without_decay(s: Settings, *, steps: Steps = 5_000) -> Experiment:
     """Fig. 10 without weight decay."""
-    return _hard("polynomials_without_decay", TwoLayerMLP(s.p, s.width, "standard"), [ADAM], s.few, steps)
+    return _hard("polynomials_without_decay", s, s.width, steps, ADAM)
 
 
 @section.experiment(quick={"width": 256, "steps": 80})
 def polynomials_wide_without_decay(s: Settings, *, width: Width = 2_000, steps: Steps = 5_000) -> Experiment:
     """The form of Fig. 10 that is hard, with both changes at once: four times the width and no weight decay."""
-    model = TwoLayerMLP(s.p, width, "standard")
-    return _hard("polynomials_wide_without_decay", model, [ADAM], s.few, steps, asked=BOTH[:1])
+    return _hard("polynomials_wide_without_decay", s, width, steps, ADAM, asked=BOTH[:1])
 
 
 @section.experiment(smaller=[{"seeds": 1}], quick={"width": 256, "steps": 80})
 def polynomials_light_decay(s: Settings, *, width: Width = 2_000, steps: Steps = 5_000) -> Experiment:
     """The same wide network with decays between none and 5: does one of them reach the paper's 97 %?"""
-    model, ways = TwoLayerMLP(s.p, width, "standard"), [adamw(decay) for decay in (0.5, 1.0, 2.0)]
-    return _hard("polynomials_light_decay", model, ways, s.few, steps, asked=BOTH[:1])
+    return _hard("polynomials_light_decay", s, width, steps, *map(adamw, (0.5, 1.0, 2.0)), asked=BOTH[:1])
 
 
 @section.experiment(quick={"width": 256, "steps": 100})
