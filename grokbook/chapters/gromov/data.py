@@ -187,7 +187,8 @@ def shrunk(record: xr.Dataset) -> NDArray:
 
 def smallest_of_moduli(record: xr.Dataset) -> NDArray:
     """(p,) the smallest share that groks, by ascending modulus."""
-    return np.array([least_share(one, label) for label, one in conditions(record)])
+    of_modulus = sorted(conditions(record), key=lambda condition: condition[1].p.values[0])
+    return np.array([least_share(one, label) for label, one in of_modulus])
 
 
 def stays(record: xr.Dataset, label: str = "") -> NDArray[np.float64]:
