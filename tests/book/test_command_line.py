@@ -234,6 +234,22 @@ def test_a_chapter_trains_what_has_no_record_the_cheapest_first_and_goes_on_afte
     assert capsys.readouterr().out.count("the record is there") == 2
 
 
+def test_a_folder_that_holds_another_record_in_its_place_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GROKBOOK_CACHE", str(tmp_path / "cache"))
+    command = ["train", "gromov/learning_curves", "--out", str(tmp_path), "--device", "cpu"]
+    small = ["-p", "p=7", "width=8", "gd_steps=3", "seeds=1"]
+    assert command_line.main([*command, *small]) == 0
+    path = tmp_path / "gromov" / "learning_curves.nc"
+    kept = path.read_bytes()
+    capsys.readouterr()
+    assert command_line.main([*command, *small]) == 0 and "the record is there" in capsys.readouterr().out
+    assert command_line.main([*command, *small[:2], "width=9", *small[3:]]) == 2
+    told = capsys.readouterr().err
+    assert str(path) in told and "width" in told and "--fresh" in told and path.read_bytes() == kept
+    assert command_line.main([*command, *small[:2], "width=9", *small[3:], "--fresh"]) == 0
+    assert path.read_bytes() != kept
+
+
 @pytest.mark.parametrize("command", ["list", "status"])
 def test_what_is_no_file_in_a_records_place_is_a_row(command, small_chapter, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(records, "ROOT", tmp_path)
