@@ -33,7 +33,8 @@ def word(outcome: str, whose: str = "paper") -> str:
 
 def badge(outcome: str, size: str = "full", *, whose: str = "paper", changed: bool = False, today: str = "") -> str:
     """The word for a verdict, with others where its records are not full, or its criterion was changed: to what."""
-    found = f'<span class="verdict {outcome.replace(" ", "-")}">{word(outcome, whose)}</span>'
+    kind = outcome.replace(" ", "-") + " ours" * (whose == "ours")  # of another colour: a "no" of ours is no failure
+    found = f'<span class="verdict {kind}">{word(outcome, whose)}</span>'
     if size != "full" and outcome != "not tested":
         found += f' <span class="verdict size">{size}</span>'
     other = f"; today: {word(today, whose)}" if today not in ("", outcome) else ""

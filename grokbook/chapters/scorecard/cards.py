@@ -22,6 +22,12 @@ from grokbook.words import number
 
 COLORS = dict(zip(OUTCOMES, ("#1b6e4b", "#8a5a00", "#a3252b", "#9a9aa2", "#dcdce0"), strict=True))  # as in grok.css
 SIGNS = {"reproduced": "✓", "partly": "~", "not reproduced": "✗"}
+ANSWERS = {
+    "reproduced": "yes",
+    "partly": "in part",
+    "not reproduced": "no",
+}  # to a question of ours, of which none fails
+OURS = {**COLORS, "reproduced": "#1d5a8c", "partly": "#5585b0", "not reproduced": "#a9c1d9"}
 STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
     "full": {},
     "fewer seeds": {"alpha": 0.75, "hatch": "///", "edgecolor": "white", "lw": 0},
@@ -110,6 +116,8 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),
         "records": sum(len(card.records) for card in found),
     }
+    for card in found:
+        counted[f"full_{card.chapter}"] = sum(one in decided and one["size"] == "full" for one in card.of("paper"))
     for whose in ("paper", "ours"):
         own = [one for one in claims if one["whose"] == whose]
         counted[f"{whose}_claims"] = len(own)
@@ -146,10 +154,13 @@ def bars(found: Sequence[Card]) -> Figure:
                 count = sum((one["outcome"], one["size"]) == (name, size) for one in card.of(whose))
                 if not count:
                     continue
-                ax.barh(row, count, 0.72, left=start, color=COLORS[name], **style)
-                said = (str(count) if count > (2 if name in SIGNS else 1) else "") + SIGNS.get(name, "")
+                colors = COLORS if whose == "paper" else OURS
+                ax.barh(row, count, 0.72, left=start, color=colors[name], **style)
+                sign = SIGNS.get(name, "") if whose == "paper" else ""
+                said = (str(count) if count > (2 if sign else 1) else "") + sign
                 if said:
-                    color = "white" if size == "full" and name in SIGNS else plotting.INK
+                    dark = size == "full" and name in SIGNS and colors[name] != OURS["not reproduced"]
+                    color = "white" if dark else plotting.INK
                     text = ax.text(start + count / 2, row, said, ha="center", va="center", color=color)
                     text.set_fontsize(plotting.SMALL)
                     if size != "full":  # on a ground without hatches
@@ -164,6 +175,7 @@ def bars(found: Sequence[Card]) -> Figure:
     ax.tick_params(axis="y", length=0)
     occur = {one["outcome"] for card in found for one in card.claims}
     one_each = {name: Patch(color=color) for name, color in COLORS.items() if name in occur}
+    one_each |= {f"ours: {answer}": Patch(color=OURS[name]) for name, answer in ANSWERS.items()}
     one_each |= {size: Patch(facecolor="#9a9aa2", **style) for size, style in STYLES.items() if style}
     figure.legend(one_each.values(), one_each, loc="outside upper center", ncols=4, columnspacing=1, handletextpad=0.5)
     return figure

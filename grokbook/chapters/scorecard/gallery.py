@@ -11,12 +11,13 @@ from typing import Any
 
 from grokbook import plotting, words
 from grokbook.chapters.scorecard.cards import Card, notebook
+from grokbook.claims import SIZES
 from grokbook.fold import Html, files, stored
 from grokbook.train.records import ROOT
 
 NUMBER = re.compile(  # a figure of the paper's, not one of another cell that a caption refers to
-    r"(?:paper's|its|(earlier) version's) "
-    r"(Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
+    r"(?:paper's |its |(earlier) version's |\()"
+    r"(Table \d+|Figs?\.? \d+\w?(?:(?:, \d+)* (?:to|and) \d+|, (?:left|center|right|[a-f])\b)?)"
 )
 BRACKETS = re.compile(r" \((?:[^()]|\([^()]*\))*Figs?\.? \d[^()]*\)")
 
@@ -34,8 +35,8 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         code = "\n".join(line for line in cell["source"].splitlines() if not line.startswith("%"))
         about = cell["metadata"].get("mystnb", {})
         figure = about.get("figure", {})
-        caption = plain(figure.get("caption", ""), card)
-        number, said = NUMBER.search(caption), BRACKETS.sub("", caption)
+        numbers = NUMBER.findall(figure.get("caption", ""))
+        said = BRACKETS.sub("", plain(figure.get("caption", ""), card))
         for call in ast.walk(ast.parse(code)):
             if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "page.show"):
                 continue
@@ -44,7 +45,7 @@ def shown(card: Card, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 found.append(
                     {
                         "id": id,
-                        "label": " ".join(filter(None, number.groups())) if number else "Beyond",
+                        "label": ", ".join(" ".join(number).strip() for number in numbers) or "Beyond",
                         "caption": re.split(r"(?<!Fig\.)(?<=[\w)]\.) ", said)[0] or cell["metadata"].get("caption", id),
                         "alt": about.get("image", {}).get("alt") or f"Frames of {card.name}, {id}, the last of them.",
                         "place": figure.get("name", f"made-{id}").replace("_", "-"),  # as docutils writes it
@@ -69,10 +70,14 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
     place, said = f"{name}.html#{one['place']}", card.figures.get(id)
     if said is None or not (folder / f"{id}.png").exists():
         return ""
-    head = f'<b><a href="{place}">{escape(one["label"])}</a></b> {words.html(one["caption"])}'
+    behind = [record for record in card.records if record["name"] in said["records"]]
+    sizes = sorted({record["size"] for record in behind}, key=SIZES.index)
+    size = "in part " * (len(sizes) > 1) + sizes[-1] if sizes and sizes[-1] != "full" else ""
+    mark = f' <span class="verdict size">{size}</span>' if size else ""
+    head = f'<b><a href="{place}">{escape(one["label"])}</a></b>{mark} {words.html(one["caption"])}'
     image = f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}"></a>'
     lines = [f"As it is drawn: {files(name, id)}"]
-    for record in (record for record in card.records if record["name"] in said["records"]):
+    for record in behind:
         link = stored(name, record["name"], "full") or stored(name, record["name"], "reduced")
         data = f" ({link})" if link else ""
         seeds = f"{record['seeds']} seed{'s' if record['seeds'] != 1 else ''}"

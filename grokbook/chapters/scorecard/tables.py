@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from grokbook import words
-from grokbook.chapters.scorecard.cards import SIGNS, Card
+from grokbook.chapters.scorecard.cards import ANSWERS, SIGNS, Card
 from grokbook.claims import OUTCOMES, SIZES
 from grokbook.fold import Html, badge, word
 
@@ -16,14 +16,18 @@ GROUPS = (*SIZES, "undecided", "not tested")
 
 
 def strip(card: Card) -> Html:
-    """A bar of the verdicts on a paper, one unit a claim; its label says the counts."""
-    counts = Counter(one["outcome"] for one in card.of("paper"))
-    said = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    """A bar of the verdicts on a paper, one unit a claim, paler where not at its full size; both are said."""
+    found = Counter((one["outcome"], one["size"] == "full") for one in card.of("paper"))
+    counts = {name: found[name, True] + found[name, False] for name in OUTCOMES}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    full, good = sum(found[name, True] for name in SIGNS), found["reproduced", True]
+    size = f"Of {full} decided at full size {good} reproduced" if full else "None decided at full size"
     parts = [
-        f'<i class="{name.replace(" ", "-")}" style="flex:{counts[name]}"></i>' for name in OUTCOMES if counts[name]
-    ]
+        f'<i class="{name.replace(" ", "-")}{" less" * (not whole)}" style="flex:{found[name, whole]}"></i>'
+        for name in OUTCOMES for whole in (True, False) if found[name, whole]
+    ]  # fmt: skip
     bar = f'<span class="strip" role="img" aria-label="Claims of the paper: {said}">{"".join(parts)}</span>'
-    return Html(f"{bar}<small>{said}</small>")
+    return Html(f"{bar}<small>{said}. {size}.</small>")
 
 
 def sizes(card: Card, whose: str) -> dict[str, Counter[str]]:
@@ -35,9 +39,11 @@ def sizes(card: Card, whose: str) -> dict[str, Counter[str]]:
     return groups
 
 
-def _mark(outcome: str, count: int) -> str:
-    about = f'class="verdict {outcome.replace(" ", "-")}" title="{outcome}"'
-    return f'<span {about}><span aria-hidden="true">{SIGNS.get(outcome, "")} </span>{count}</span>'
+def _mark(outcome: str, whose: str, count: int) -> str:
+    sign = f'<span aria-hidden="true">{SIGNS.get(outcome, "")} </span>{count}'
+    if whose == "ours":
+        sign = f"{count} {ANSWERS.get(outcome, '')}"
+    return f'<span class="verdict {outcome.replace(" ", "-")} {whose}" title="{word(outcome, whose)}">{sign}</span>'
 
 
 def overview(found: Sequence[Card]) -> Html:
@@ -55,7 +61,7 @@ def overview(found: Sequence[Card]) -> Html:
             cells = []
             for group in shown:
                 counts = groups.get(group, Counter())
-                text = " ".join(_mark(one, counts[one]) for one in OUTCOMES if counts[one])
+                text = " ".join(_mark(one, whose, counts[one]) for one in OUTCOMES if counts[one])
                 if group in ("undecided", "not tested"):
                     text = str(counts[group] or "")
                 cells.append(f'<td data-label="{group}">{text}</td>' if text else "<td></td>")

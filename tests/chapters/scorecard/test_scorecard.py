@@ -75,6 +75,14 @@ def test_the_overview_has_a_row_a_paper_and_one_for_our_own_checks_by_size():
     )
 
 
+def test_a_strip_says_how_many_verdicts_are_at_full_size_and_is_paler_elsewhere():
+    markup = tables.strip(ONE).markup
+    assert "1 reproduced, 1 undecided, 1 not tested. Of 1 decided at full size 1 reproduced." in markup
+    assert re.findall('<i class="(.*?)"', markup) == ["reproduced", "undecided less", "not-tested"]
+    small = Card("three", "Three", [claim("f", "reproduced", "smaller")], [])
+    assert "None decided at full size." in tables.strip(small).markup
+
+
 def test_the_bars_are_as_long_as_the_chapters_claims():
     (ax,) = cards.bars([ONE, TWO]).axes
     assert [bar.get_width() for bar in ax.patches] == [1, 1, 1, 1, 1]
@@ -103,7 +111,7 @@ def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tm
     handed(figures=str(tmp_path))
     for file in ("late.png", "fig10.png", "fig2.png", "fig2.csv"):
         records.write_whole(tmp_path / "one" / file, b"\x89PNG\r\n\x1a\n" + bytes(8) + bytes([0, 0, 0, 4] * 2))
-    told = {id: {"records": ["x"], "claims": []} for id in ("late", "fig10", "fig2")}
+    told = {id: {"records": ["x"], "claims": []} for id in ("late", "fig10")} | {"fig2": {"records": ["x", "y"]}}
     cells = [
         {"source": f'%matplotlib inline\npage.show(frames(a, description="x"), {given}"{id}")', "metadata": about}
         for given, id, about in (
@@ -113,13 +121,18 @@ def test_the_gallery_has_every_figure_by_number_and_lists_what_is_not_trained(tm
                 "fig10",
                 {"mystnb": {"figure": {"caption": "{glue:text}`n` (the paper's Fig. 10). More.", "name": "f"}}},
             ),
-            ("", "fig2", {"mystnb": {"figure": {"caption": "Two (the paper's Fig. 2).", "name": "g"}}}),
+            (
+                "",
+                "fig2",
+                {"mystnb": {"figure": {"caption": "Two (the paper's Fig. 2) and more (Fig. 4).", "name": "g"}}},
+            ),
             ("", "fig3", {"mystnb": {"figure": {"caption": "Three (the paper's Fig. 3).", "name": "h"}}}),
         )
     ]
     monkeypatch.setattr(gallery, "notebook", lambda chapter: cells)
     markup = gallery.gallery(Card("one", "One", ONE.claims, ONE.records, told, {"n": "seven"})).markup
     assert re.findall('<b><a href="(.*?)">', markup) == ["one.html#g", "one.html#f", "one.html#made-late"]
+    assert "Fig. 2, Fig. 4" in markup and markup.count('<span class="verdict size">in part smaller<') == 1
     assert "seven.<" in markup and "60 min of a core" in markup and "2 networks, 2 seeds" in markup
     assert 'href="../one/fig2.csv"' in markup and "late.csv" not in markup and '"one.html#h">Fig. 3' in markup
 
