@@ -47,7 +47,7 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
     table = as_embedding(table, "(..., vocabulary, d)", 2)
     size = table.shape[-2]
     if p < 2 or offset < 0 or offset + p > size:
-        raise ValueError(f"offset + p must fit the vocabulary of {size} tokens, got offset={offset} and p={p}")
+        raise ValueError(f"p must be 2 or more and offset + p at most {size} (tokens), got offset={offset} and p={p}")
     return table[..., :p, :], table[..., offset : offset + p, :]
 
 
