@@ -47,7 +47,8 @@ def embedding_blocks(table: ArrayLike, p: int, offset: int = 0) -> tuple[Array, 
     table = as_embedding(table, "(..., vocabulary, d)", 2)
     size = table.shape[-2]
     if p < 2 or offset < 0 or offset + p > size:
-        raise ValueError(f"p must be 2 or more and offset + p at most {size} (tokens), got offset={offset} and p={p}")
+        bounds = f"p must be 2 or more, offset + p at most the vocabulary of {size} tokens"
+        raise ValueError(f"{bounds}, got offset={offset} and p={p}")
     return table[..., :p, :], table[..., offset : offset + p, :]
 
 
