@@ -129,7 +129,7 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
         counted[f"{whose}_fewer"] = count(decided, whose=whose, size="fewer seeds")
         counted[f"{whose}_smaller"] = count(decided, whose=whose, size="smaller")
     told = {f"{card.chapter}_{name}": text for card in found for name, text in card.facts.items()}
-    told |= {name: number(value) for name, value in counted.items()}
+    told |= {name: number(value) if value else "none" for name, value in counted.items()}
     bare = [f"{card.chapter}/{one['name']}" for card in found for one in card.records if one["size"] == "missing"]
     told["missing"] = ", ".join(bare) or "none"
     for name, text in told.items():

@@ -21,7 +21,7 @@ def strip(card: Card) -> Html:
     counts = {name: found[name, True] + found[name, False] for name in OUTCOMES}
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     full, good = sum(found[name, True] for name in SIGNS), found["reproduced", True]
-    size = f"Of {full} decided at full size {good} reproduced" if full else "None decided at full size"
+    size = f"At full size {good} of {full} reproduced" if full else "None at full size"
     parts = [
         f'<i class="{name.replace(" ", "-")}{" less" * (not whole)}" style="flex:{found[name, whole]}"></i>'
         for name in OUTCOMES for whole in (True, False) if found[name, whole]

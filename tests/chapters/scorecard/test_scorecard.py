@@ -61,10 +61,10 @@ def test_counts_are_by_paper_and_outcome_and_every_network_counts_once(monkeypat
     assert glued.keys() > facts.keys() and glued["one-a"].markup.startswith('<a href="one.html#claim-a">')
     assert (facts["paper_claims"], facts["ours_claims"], facts["networks"], facts["core_hours"]) == ("4", "1", "3", "1")
     assert (facts["one_delay"], facts["paper_reproduced"], facts["paper_reproduced_full"]) == ("1.2", "1", "1")
-    assert (facts["missing"], facts["records"], facts["smaller"], facts["fewer"]) == ("one/z", "4", "0", "1"), (
+    assert (facts["missing"], facts["records"], facts["smaller"], facts["fewer"]) == ("one/z", "4", "none", "1"), (
         "what is decided"
     )
-    assert (facts["paper_fewer"], facts["ours_fewer"], facts["paper_up"]) == ("0", "1", "3")
+    assert (facts["paper_fewer"], facts["ours_fewer"], facts["paper_up"]) == ("none", "1", "3")
 
 
 def test_the_overview_has_a_row_a_paper_and_one_for_our_own_checks_by_size():
@@ -77,10 +77,10 @@ def test_the_overview_has_a_row_a_paper_and_one_for_our_own_checks_by_size():
 
 def test_a_strip_says_how_many_verdicts_are_at_full_size_and_is_paler_elsewhere():
     markup = tables.strip(ONE).markup
-    assert "1 reproduced, 1 undecided, 1 not tested. Of 1 decided at full size 1 reproduced." in markup
+    assert "1 reproduced, 1 undecided, 1 not tested. At full size 1 of 1 reproduced." in markup
     assert re.findall('<i class="(.*?)"', markup) == ["reproduced", "undecided less", "not-tested"]
     small = Card("three", "Three", [claim("f", "reproduced", "smaller")], [])
-    assert "None decided at full size." in tables.strip(small).markup
+    assert "None at full size." in tables.strip(small).markup
 
 
 def test_the_bars_are_as_long_as_the_chapters_claims():
