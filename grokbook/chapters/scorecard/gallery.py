@@ -59,8 +59,9 @@ def plain(caption: str, card: Card) -> str:
     text = re.sub(r"\{glue:(?:text)?\}`([\w-]+)`", lambda name: card.facts.get(name[1], "–"), caption)
     text = re.sub(r"\{numref\}`[\w-]*?-fig(\d+\w?)`", r"Fig. \1", re.sub(r" ?\{eq\}`[^`]*`", "", text))
     text = re.sub(r"\{numref\}`[^`]*`\w?", "another figure", text)
-    text = re.sub(r"\\text\{(\w+)\}", r"\1", text).replace("^\\top", "ᵀ").replace("^2", "²")
+    text = re.sub(r"\\text\{(\w+)\}", r"\1", text).replace("^\\top", "ᵀ").replace("^2", "²").replace("\\eta", "η")
     text = re.sub(r"\^\{\((\d)\)\}", lambda index: "₀₁₂₃"[int(index[1])], text)
+    text = re.sub(r"\^\{(-?\d+)\}", lambda power: power[1].translate(words.RAISED), text)
     return re.sub(r"\\(?:var)?phi", "φ", text).replace("$", "").replace("\\", "")
 
 
