@@ -22,4 +22,4 @@ class Settings(settings.Settings):
     factor: Rate = 5.0
 
 
-CHAPTER = Chapter("waits", Settings, ("waits", "dealt", "doses"), quick={"p": 11, "small_p": 7, "seeds": 2})
+CHAPTER = Chapter("waits", Settings, ("waits", "decays", "dealt", "doses"), quick={"p": 11, "small_p": 7, "seeds": 2})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -45,11 +45,11 @@ LUCK = 1.96  # standard errors that a difference has by luck in 5 % of all tries
 TOLD = LUCK + 0.84  # that it needs to be found beyond luck in 80 %
 
 
-def records() -> Iterator[xr.Dataset]:
-    """The record of every experiment of other pages that has one: the largest there is."""
+def records(named: str = "") -> Iterator[xr.Dataset]:
+    """The largest record of every experiment of other pages that has one; of those whose name begins so."""
     for chapter in (one for name, one in chapters().items() if name != "waits"):
         home = chapter.settings()
-        for recipe in chapter.experiments.values():
+        for recipe in (recipe for name, recipe in chapter.experiments.items() if name.startswith(named)):
             found = (runner.status(one).record for one in (recipe(home), *recipe.stand_ins(home)))
             if (record := next((one for one in found if one is not None), None)) is not None:
                 yield record
@@ -72,24 +72,26 @@ def crossings(record: xr.Dataset, curve: str, level: float) -> tuple[Array, Arra
     return np.where(left, np.nan, found), found - looked
 
 
-@section.study
-def networks(s: Settings) -> xr.Dataset:
-    """(network,) every network of the book but of tasks left out, once, as its longest record has it.
+def collected(
+    families: Mapping[str, str], fitted: float, learnt: float, *, without: Sequence[str] = (), named: str = ""
+) -> xr.Dataset:
+    """(network,) every network of some families, once, as its longest record has it, but of some types of task.
 
-    ``t_train``, ``t_test`` at the page's level, ``strict`` for t_test at 99 %: infinity for never, nan where training
+    ``t_train`` and ``t_test`` at two levels, ``strict`` for t_test at 99 %: infinity for never, nan where training
     was stopped too soon to know; ``fit_grid`` and ``grid``: how long before t_train and t_test one had looked last. A
-    ``setting`` is all of a recipe but seed and length, a ``task`` that part of it.
+    ``setting`` is all of a recipe but seed and length, a ``task`` that part of it. ``named``: see ``records``.
     """
     found: dict[str, tuple[Any, ...]] = {}
-    for record in records():
+    for record in records(named):
         recipe = json.loads(record.attrs["recipe"])
-        (fit, fit_grid), (done, grid) = (crossings(record, f"{one}_accuracy", s.level) for one in ("train", "test"))
+        fit, fit_grid = crossings(record, "train_accuracy", fitted)
+        done, grid = crossings(record, "test_accuracy", learnt)
         strict, _ = crossings(record, "test_accuracy", STRICT)
         times = np.array([fit, done, strict, fit_grid, grid, record.stopped_at.values]).T
         for run, own in zip(recipe["runs"], times.tolist(), strict=True):
             kind = run["model"]["type"]
-            family = FAMILIES.get(f"{kind} {run['loss']}", FAMILIES.get(kind))
-            if run["task"]["type"] in LEFT_OUT or not family:
+            family = families.get(f"{kind} {run['loss']}", families.get(kind))
+            if run["task"]["type"] in without or not family:
                 continue
             same = run | {"steps": 0, "precision": recipe.get("precision")}
             name, setting, task = (json.dumps(one, sort_keys=True) for one in (same, same | {"seed": 0}, run["task"]))
@@ -100,6 +102,12 @@ def networks(s: Settings) -> xr.Dataset:
     names = ("family", "setting", "task", "seed", "t_train", "t_test", "strict", "fit_grid", "grid", "steps")
     columns = zip(*found.values(), strict=True)
     return xr.Dataset({name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)})
+
+
+@section.study
+def networks(s: Settings) -> xr.Dataset:
+    """(network,) every network of the book but of tasks left out, at the page's level; see ``collected``."""
+    return collected(FAMILIES, s.level, s.level, without=LEFT_OUT)
 
 
 def generalise(networks: xr.Dataset) -> xr.Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.gu.theory import by_sum, shown_waves
-from grokbook.chapters.waits import CHAPTER, dealt, doses, waits
+from grokbook.chapters.waits import CHAPTER, dealt, decays, doses, waits
 
 HOME = CHAPTER.settings()
 
@@ -109,6 +110,47 @@ def test_no_criterion_passes_on_noise():
         for id in passed:
             passed[id] += CHAPTER.claims[id].judge(there).outcome in ("reproduced", "partly")
     assert not any(passed.values()), passed
+
+
+def decayed(law, seed=0, scatter=0.2):
+    """Networks of three families that AdamW trains at two learning rates and four decays, by a law of their waits."""
+    draw, worlds = np.random.default_rng(seed), []
+    for family, strongest in (("Power's decoder", 1.0), ("Gromov's perceptron", 5.0), ("Liu's MNIST", 0.1)):
+        for rate, decay in product((1e-3, 3e-3), strongest * np.array([0.1, 0.3, 1])):
+            wait = law(decay, rate) * np.exp(draw.normal(0, scatter, (1, 3)))
+            one = world(np.full((1, 3), 100.0), 100 + wait, family)
+            recipe = {"optimizer": {"type": "AdamW", "lr": rate, "weight_decay": decay, "groups": []}, "of": family}
+            worlds.append(one.assign(setting=("network", np.full(3, json.dumps(recipe)))))
+    return decays.decays(xr.concat(worlds[:-1], "network"), worlds[-1])
+
+
+def test_a_power_of_the_decay_is_found_line_by_line():
+    found = decays.powers(decayed(lambda decay, rate: 30 / rate * decay**-0.7, scatter=0))
+    np.testing.assert_allclose(found.power, -0.7)
+    np.testing.assert_allclose(found.off, 0, atol=1e-6)
+    assert found.networks.values.tolist() == [18] * 3 and found.lines.values.tolist() == [2] * 3
+    assert (found.late > found.power).all()  # what is learnt by heart first takes no less time
+    draw = np.random.default_rng(0)
+    x, line = np.tile([0.1, 0.3, 1, 3], 5), np.repeat(range(5), 4)
+    tries = [decays.power(x, x**-0.5 * np.exp(line + draw.normal(0, 0.3, 20)), line) for _ in range(400)]
+    within = np.mean([abs(found + 0.5) <= off for found, off in tries])
+    assert within == pytest.approx(0.95, abs=0.03)
+
+
+def test_waits_that_do_not_go_as_one_over_the_decay_do_not_pass():
+    laws = {
+        "inverse": lambda decay, rate: 1 / (rate * decay),
+        "none": lambda decay, rate: 5000,
+        "root": lambda decay, rate: 1 / (rate * decay) ** 0.5,
+        "square": lambda decay, rate: 1 / (rate * decay) ** 2,
+        "exponential": lambda decay, rate: 5000 * np.exp(-decay),
+    }
+    outcomes = {name: set() for name in laws}
+    for (name, law), seed in product(laws.items(), range(10)):
+        found = decays.powers(decayed(law, seed))
+        outcomes[name].add(CHAPTER.claims["inverse-decay"].judge({"powers": found}).outcome)
+    assert outcomes.pop("inverse") == {"reproduced"}
+    assert all(one == {"not reproduced"} for one in outcomes.values()), outcomes
 
 
 def test_the_deal_and_the_weights_share_the_variance():
