@@ -19,7 +19,7 @@ from grokbook.measures.common import Array, unmeasured
 section = Section("decays")
 
 PICTURES, KNOWN = {"DenseNet": "Liu's MNIST"}, 0.6  # the networks that learn them, and the share that Liu asks for
-ALL, PART, COUPLED = "AdamW", "AdamW, decoder alone", "Adam"  # what decays, and how
+ALL, PART = "AdamW", "AdamW, decoder alone"  # what decays, and how; else the name of an optimizer
 OF: dict[str, Callable[[Array], Any]] = {"wait": np.median, "least": np.min, "most": np.max}
 LEAST = 10  # networks that a power is fitted to
 
