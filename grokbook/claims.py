@@ -162,6 +162,7 @@ class Claim:
     parts: tuple[Part, ...]  #: all must hold for "reproduced", one that is no premise for "partly"
     paper: str = ""  #: what the paper reports, with its place if that is not ``figure``; empty if it gives no number
     forecast: str = ""  #: what we expected before training, and from what
+    note: str = ""  #: what a reader must know beside the verdict, as that it is a hair's
     whose: str = "paper"  #: or ``"ours"``, for a question that we put to it
     #: The parts as registered, where they were changed after the record with no error in them; see ``lesser``.
     earlier: tuple[Part, ...] = ()

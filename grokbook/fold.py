@@ -64,7 +64,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, before: Verdict) -> str:
     changed = register.changed(entry)
     whose = "" if claim.whose == "paper" else "Our question. "
     paper, here = claim.paper and f"Paper: {claim.paper}", counted.line and f"Here: {counted.line}"
-    said = words.html(" · ".join(filter(None, [paper, here, counted.note])))
+    said = words.html(" · ".join(filter(None, [paper, here, counted.note, claim.note if page.at_home else ""])))
     inside = _parts(claim.parts, today)
     if claim.earlier or before.outcome != today.outcome:
         how = word(before.outcome, claim.whose) + (before.told and f" ({before.told})")

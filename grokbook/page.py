@@ -296,6 +296,7 @@ class Page(Mapping[str, xr.Dataset]):
                     "paper": claim.paper,
                     "ours": counted[id].line,
                     "records": self.chapter.needed_by(*claim.needs),
+                    **({"note": claim.note} if claim.note else {}),
                 }
                 for id, claim in self.chapter.claims.items()
             ],

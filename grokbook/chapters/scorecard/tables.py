@@ -81,7 +81,8 @@ def claims(found: Sequence[Card]) -> Html:
     rows = []
     for card in found:
         for one in card.claims:
-            evidence = words.html(" → ".join(filter(None, (one["paper"], one["ours"]))))
+            numbers = " → ".join(filter(None, (one["paper"], one["ours"])))
+            evidence = words.html(" · ".join(filter(None, (numbers, one.get("note")))))
             n, rank = len(card.behind(one["records"])), ORDER.index(one["outcome"])
             facets = {
                 "chapter": card.name,

@@ -21,6 +21,7 @@ def claim(id, outcome, size="full", whose="paper", changed=False):
     return said | {"records": ["x"]}
 
 
+HAIR = {"note": "by a hair"}  # what a reader must know beside a verdict
 ONE = Card(
     "one",
     "One: a title",
@@ -35,7 +36,7 @@ ONE = Card(
 TWO = Card(
     "two",
     "Two",
-    [claim("d", "not reproduced", changed=True), claim("e", "partly", "fewer seeds", whose="ours")],
+    [claim("d", "not reproduced", changed=True), claim("e", "partly", "fewer seeds", whose="ours") | HAIR],
     [{"name": "x", "size": "full", "networks": ["u"], "core_seconds": 0, "seeds": 0}],
 )
 
@@ -96,6 +97,7 @@ def test_claims_that_fail_come_first_and_lead_to_their_place():
     assert re.findall('<tr id="(.*?)"', markup) == ["two-d", "two-e", "one-b", "one-c", "one-a"]
     assert 'href="one.html#claim-c"' in markup and "c &lt; 2.<small>1 → 1.5</small>" in markup
     assert 'data-outcome="not reproduced"' in markup and 'data-changed="changed"' in markup
+    assert "1 → 1.5 · by a hair</small>" in markup
     assert "holds in part</span>" in markup and "criterion changed; today: holds<" in markup, "a question of ours"
 
 
