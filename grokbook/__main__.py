@@ -111,12 +111,13 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
     new, took = record.sizes["run"] - record.attrs.get("taken", 0), record.attrs["wall_seconds"]
     print(f"{experiment.name}: {new} run{'s' * (new != 1)} trained; all of the record took {took:.0f} core seconds")
     watched = dict(experiment.watch.thresholds) if experiment.watch else {}
+    late = f"not within {record.steps.values.max():g} steps"
     for split in ("train", "test"):
         curve = f"{split}_accuracy"
         level = watched.get(curve, 0.99)
         steps = record[f"reached_{curve}"] if curve in watched else first_step(record[curve], record.step, level)
         met = steps[np.isfinite(steps)]
-        when = f"at step {np.median(met):.0f} (median; {met.min():.0f} to {met.max():.0f})" if len(met) else "never"
+        when = f"at step {np.median(met):.0f} (median; {met.min():.0f} to {met.max():.0f})" if len(met) else late
         print(f"  {100 * level:.0f} % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
     made = records.stored_path(experiment, arguments.out) if arguments.out else records.cached_path(experiment)
     read = runner.status(experiment, whole=False)

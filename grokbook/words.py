@@ -13,11 +13,11 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300, 4.00·10¹²; "never" for infinity, −∞ below, a dash for none."""
+    """Three digits: 2.44·10⁻⁹, 0.0107, 1.23, 12,300, 4.00·10¹²; words for infinity, −∞ below, a dash for none."""
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
-        return "never" if value > 0 else "−∞"
+        return "not by the end" if value > 0 else "−∞"  # a time that did not come while one looked
     if 0 < abs(value) < 1e-3 or abs(value) >= 1e9:
         mantissa, exponent = f"{value:.2e}".split("e")
         return f"{mantissa}·10{str(int(exponent)).translate(RAISED)}".replace("-", "−")

@@ -190,7 +190,7 @@ def test_a_training_tells_when_the_accuracies_that_it_watches_were_reached(
     given = [word for setting in settings for word in ("-p", setting)]
     assert command_line.main(["train", experiment, *given, "--workers", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert re.search(rf"  {level} % of the train set: 0 of \d+ runs, never", told)
+    assert re.search(rf"  {level} % of the train set: 0 of \d+ runs, not within 20 steps", told)
 
 
 @pytest.fixture
