@@ -138,7 +138,7 @@ section.claim(
     Part("t_test (else the last step) / t_train", lag, at_least(100), times),
     on="without_decay",
     paper="validation is perfect near 1,000,000; the text says that it starts after 1,000 times the steps for training",
-    note="t_test asks for 99 %; the network was just short of it when its training ended after a million updates, and rising",
+    note="t_test asks for 99 %: the network came near that in a million updates, and was still rising",
 )
 
 section.claim(
