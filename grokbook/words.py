@@ -17,7 +17,7 @@ def number(value: float | None) -> str:
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
-        return "not by the end" if value > 0 else "−∞"  # a time that did not come while one looked
+        return "not reached" if value > 0 else "−∞"  # a time that did not come while one looked
     if 0 < abs(value) < 1e-3 or abs(value) >= 1e9:
         mantissa, exponent = f"{value:.2e}".split("e")
         return f"{mantissa}·10{str(int(exponent)).translate(RAISED)}".replace("-", "−")

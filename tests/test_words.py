@@ -19,7 +19,7 @@ from grokbook.words import html, number, percent, seconds
         (-2.44e-9, "−2.44·10⁻⁹"),
         (-2.5, "−2.50"),
         (3.97e26, "3.97·10²⁶"),
-        (np.inf, "not by the end"),
+        (np.inf, "not reached"),
         (-np.inf, "−∞"),
         (np.nan, "–"),
         (None, "–"),
