@@ -22,4 +22,6 @@ class Settings(settings.Settings):
     factor: Rate = 5.0
 
 
-CHAPTER = Chapter("waits", Settings, ("waits", "decays", "dealt", "doses"), quick={"p": 11, "small_p": 7, "seeds": 2})
+CHAPTER = Chapter(
+    "waits", Settings, ("waits", "decays", "norms", "dealt", "doses"), quick={"p": 11, "small_p": 7, "seeds": 2}
+)

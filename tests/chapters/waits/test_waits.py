@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from grokbook.chapters.gu.theory import by_sum, shown_waves
-from grokbook.chapters.waits import CHAPTER, dealt, decays, doses, waits
+from grokbook.chapters.waits import CHAPTER, dealt, decays, doses, norms, waits
 
 HOME = CHAPTER.settings()
 
@@ -151,6 +151,49 @@ def test_waits_that_do_not_go_as_one_over_the_decay_do_not_pass():
         outcomes[name].add(CHAPTER.claims["inverse-decay"].judge({"powers": found}).outcome)
     assert outcomes.pop("inverse") == {"reproduced"}
     assert all(one == {"not reproduced"} for one in outcomes.values()), outcomes
+
+
+def falling(clock, seed=0, floor=5.0, scatter=0.01):
+    """Networks of two families, six settings of three seeds on two training sets, whose norm falls at rates of its own.
+
+    They understand at a norm, by a clock, or else at random times.
+    """
+    draw, rows = np.random.default_rng(seed), []
+    steps = norms.STEPS
+    for family, line, part, number in product(("Gu's transformer", "Liu's MNIST"), range(3), range(2), range(3)):
+        rate = np.exp(draw.normal(-8 + 0.5 * part, 0.3))
+        norm = (floor + 30 * np.exp(-rate * steps)) * np.exp(draw.normal(0, 0.003))
+        reached = 20 * np.exp(draw.normal(0, scatter))
+        late = np.interp(-reached, -norm, steps) if clock else np.exp(draw.normal(8 - 0.5 * part, 0.3))
+        rows.append((family, f"{family} {line} {part}", f"{family} {line}", number, 1.0, 100.0, late, 10.0, norm))
+    *columns, curves = zip(*rows, strict=True)
+    names = ("family", "setting", "line", "seed", "decay", "t_train", "t_test", "grid")
+    data = {name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)}
+    return xr.Dataset(data | {"norm": (("network", "step"), np.array(curves))}, {"step": steps})
+
+
+def norm_verdict(made):
+    studies = {"at_norm": norms.at_norm(made), "by_set": norms.by_set(made)}
+    return CHAPTER.claims["norm-clock"].judge(studies)
+
+
+def test_networks_that_understand_at_a_norm_are_told_from_those_whose_norm_just_falls():
+    for seed in range(20):
+        assert norm_verdict(falling(True, seed)).outcome == "reproduced"
+        assert norm_verdict(falling(False, seed)).outcome == "not reproduced"
+        slow = norm_verdict(falling(False, seed, floor=3000.0))  # little changes, so all are alike at any time
+        assert [one.holds for one in slow.findings] == [True, False, True] and slow.outcome == "not reproduced"
+
+
+def test_a_norm_is_read_at_its_own_time_and_at_another():
+    made = falling(True, scatter=0).isel(network=slice(0, 3))
+    np.testing.assert_allclose(norms.then(made), np.log(20), atol=0.01)
+    table = norms.read(made, made.t_test.values)
+    pairs = [(1, 0, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)]
+    others = np.mean([np.var([table[i, order[i]] for i in range(3)], ddof=1) for order in pairs])
+    assert norms.swapped(made) == pytest.approx(others)
+    ended = made.assign(norm=made.norm.where(made.step <= 1.02 * made.t_test))  # none was trained until the last
+    assert np.isfinite(norms.at_norm(made).swapped).all() and np.isnan(norms.at_norm(ended).swapped).all()
 
 
 def test_the_deal_and_the_weights_share_the_variance():
