@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -45,12 +45,18 @@ LUCK = 1.96  # standard errors that a difference has by luck in 5 % of all tries
 TOLD = LUCK + 0.84  # that it needs to be found beyond luck in 80 %
 
 
-def records(named: str = "") -> Iterator[xr.Dataset]:
-    """The largest record of every experiment of other pages that has one; of those whose name begins so."""
+def records(named: str = "", measures: Collection[str] = ()) -> Iterator[xr.Dataset]:
+    """The largest record of every experiment of other pages that has one.
+
+    Of those whose name begins so, and that log one of some measures, if any are named.
+    """
     for chapter in (one for name, one in chapters().items() if name != "waits"):
         home = chapter.settings()
         for recipe in (recipe for name, recipe in chapter.experiments.items() if name.startswith(named)):
-            found = (runner.status(one).record for one in (recipe(home), *recipe.stand_ins(home)))
+            full = recipe(home)
+            if measures and not set(measures) & set(full.measures):
+                continue
+            found = (runner.status(one).record for one in (full, *recipe.stand_ins(home)))
             if (record := next((one for one in found if one is not None), None)) is not None:
                 yield record
 
