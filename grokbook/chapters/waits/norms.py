@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from grokbook.chapter import Section
 from grokbook.chapters.waits import Settings
 from grokbook.chapters.waits.decays import ALL, KNOWN, PICTURES, line_of
-from grokbook.chapters.waits.waits import FAMILIES, GRID, LEFT_OUT, crossings, records
+from grokbook.chapters.waits.waits import FAMILIES, GRID, crossings, records
 from grokbook.claims import Part, at_most
 from grokbook.measures.common import Array
 from grokbook.words import percent, times
@@ -57,7 +57,8 @@ def norms(s: Settings) -> xr.Dataset:
         for run, t_train, t_test, grid, steps, curve in zip(recipe["runs"], *numbers, strict=True):
             kind, task = run["model"]["type"], run["task"]
             family = FAMILIES.get(kind, PICTURES.get(kind))
-            if family and task["type"] not in LEFT_OUT[:1] and max(grid, 1) <= t_test - t_train < np.inf:
+            waits = np.isfinite(t_test) and t_test - t_train >= max(grid, 1)
+            if waits and family and task["type"] != "Shuffled":
                 known = np.isfinite(curve) & (record.step.values > 0)
                 seen = record.step.values[known]
                 curve = np.exp(np.interp(np.log(STEPS), np.log(seen), np.log(curve[known])))
