@@ -62,6 +62,7 @@ def plain(caption: str, card: Card) -> str:
     text = re.sub(r"\\text\{(\w+)\}", r"\1", text).replace("^\\top", "ᵀ").replace("^2", "²").replace("\\eta", "η")
     text = re.sub(r"\^\{\((\d)\)\}", lambda index: "₀₁₂₃"[int(index[1])], text)
     text = re.sub(r"\^\{(-?\d+)\}", lambda power: power[1].translate(words.RAISED), text)
+    text = re.sub(r"\*(\S[^*]*)\*", r"\1", text)
     return re.sub(r"\\(?:var)?phi", "φ", text).replace("$", "").replace("\\", "")
 
 
