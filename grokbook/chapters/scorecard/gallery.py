@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import struct
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -77,7 +78,9 @@ def tile(card: Card, one: dict[str, Any], folder: Path) -> str:
     size = "in part " * (len(sizes) > 1) + sizes[-1] if sizes and sizes[-1] != "full" else ""
     mark = f' <span class="verdict size">{size}</span>' if size else ""
     head = f'<b><a href="{place}">{escape(one["label"])}</a></b>{mark} {words.html(one["caption"])}'
-    image = f'<a href="{place}"><img src="../{name}/{id}.png" alt="{escape(one["alt"])}"></a>'
+    width, height = struct.unpack(">II", (folder / f"{id}.png").read_bytes()[16:24])
+    shape = ' class="tall"' if height > width else ""  # cut off below, where it would be a strip
+    image = f'<a href="{place}"><img{shape} src="../{name}/{id}.png" alt="{escape(one["alt"])}"></a>'
     lines = [f"As it is drawn: {files(name, id)}"]
     for record in behind:
         link = stored(name, record["name"], "full") or stored(name, record["name"], "reduced")
