@@ -1,3 +1,3 @@
 """Reproducible figures of the grokking papers."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
