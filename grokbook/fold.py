@@ -70,7 +70,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, before: Verdict) -> str:
         how = word(before.outcome, claim.whose) + (before.told and f" ({before.told})")
         inside += f"<p>Before the changes that no error forced: {words.html(how)}. The lesser verdict counts.</p>"
         inside += _parts(claim.earlier, before) if claim.earlier else ""
-    elif "counted_how" in entry:
+    elif page.at_home and "counted_how" in entry:
         inside += f"<p>By the criterion before, too: {words.html(entry['counted_how'])}.</p>"
     if claim.forecast:
         inside += f"<p>Forecast before training: {words.html(claim.forecast)}.</p>"

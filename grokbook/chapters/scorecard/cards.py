@@ -22,11 +22,8 @@ from grokbook.words import number
 
 COLORS = dict(zip(OUTCOMES, ("#1b6e4b", "#8a5a00", "#a3252b", "#9a9aa2", "#dcdce0"), strict=True))  # as in grok.css
 SIGNS = {"reproduced": "✓", "partly": "~", "not reproduced": "✗"}
-ANSWERS = {
-    "reproduced": "yes",
-    "partly": "in part",
-    "not reproduced": "no",
-}  # to a question of ours, of which none fails
+# To a question of ours, of which none fails.
+ANSWERS = dict(zip(SIGNS, ("yes", "in part", "no"), strict=True))
 OURS = {**COLORS, "reproduced": "#1d5a8c", "partly": "#5585b0", "not reproduced": "#a9c1d9"}
 STYLES: dict[str, dict[str, Any]] = {  # of a bar, by the size of what it rests on
     "full": {},
@@ -42,7 +39,7 @@ class Card:
     chapter: str  #: its name, as in ``book/<chapter>.ipynb``
     title: str  #: the heading of its page
     #: ``id``, ``figure``, ``statement``, ``whose`` it is ("paper" or "ours"), ``outcome`` by the criterion that counts,
-    #: ``today`` by today's, ``size``, ``changed``, ``paper``, ``ours`` and ``records`` of each.
+    #: ``today`` by today's, ``size``, ``changed``, ``paper``, ``ours``, ``records`` and, of some, ``note``.
     claims: Sequence[dict[str, Any]]
     #: ``name``, ``size`` ("missing" where there is none), ``networks`` (a digest each), ``seeds`` and ``core_seconds``.
     records: Sequence[dict[str, Any]]

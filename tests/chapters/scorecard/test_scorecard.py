@@ -12,6 +12,7 @@ import grokbook
 from grokbook import fold, page, plotting
 from grokbook.chapters.scorecard import cards, gallery, tables
 from grokbook.chapters.scorecard.cards import Card
+from grokbook.claims import Verdict
 from grokbook.train import records
 
 
@@ -160,3 +161,13 @@ def test_a_record_is_linked_below_its_figures_where_it_is_committed_and_not_from
     assert 'href="../power/with_decay.nc"' in fold.below(home, "x", ["with_decay"], "")
     away._found["with_decay"] = home["with_decay"]
     assert "NetCDF" not in fold.below(away, "x", ["with_decay"], "")
+
+
+def test_a_row_says_how_an_earlier_criterion_counted_and_what_to_know_beside_it_where_that_was_seen():
+    from grokbook.chapters.gromov import CHAPTER
+
+    home, away = (page.Page(CHAPTER, CHAPTER.settings(**given)) for given in ({}, {"p": 59}))
+    found = Verdict("reproduced")
+    for id, words in (("fig13", "By the criterion before, too"), ("fig4a-ii", "By a hair")):
+        assert words in fold.claim_row(home, CHAPTER.claims[id], found, found)
+        assert words not in fold.claim_row(away, CHAPTER.claims[id], found, found)
