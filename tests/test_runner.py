@@ -127,6 +127,30 @@ def test_what_trains_sooner_than_a_process_starts_is_trained_here(started, monke
     assert started == [2]
 
 
+def test_stacks_are_cut_so_that_no_core_is_idle_and_gone_on_with_in_the_size_in_which_they_were_begun(
+    started, monkeypatch, tmp_path
+):
+    sizes, cores = [], [2]
+    monkeypatch.setattr(runner, "plan", lambda experiment, device, workers: ("cpu", 12, cores[0]))
+    monkeypatch.setattr(runner, "WORTH_A_PROCESS", 1.0)
+
+    def stopped(experiment, places, *_):
+        sizes.append(sorted(map(len, places)))
+        raise KeyboardInterrupt
+
+    def sizes_of(name, **how):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(runner, "_train", stopped)
+            runner.train(tiny(name, seeds=5), out=tmp_path, **how)
+        return sizes[-1]
+
+    assert sizes_of("test/one") == [2, 3]
+    cores[0] = 5
+    assert sizes_of("test/one") == [2, 3] and sizes_of("test/one", workers=1) == [2, 3]
+    assert sizes_of("test/two") == [1] * 5 and sizes_of("test/one", block=5) == [5]
+    assert sizes_of("test/three", workers=1) == [5]
+
+
 def test_trainings_of_one_build_that_take_all_cores_wait_for_each_other(tmp_path, handed, started):
     """Chapters are executed side by side; two trainings at once would share cores, or a GPU's memory."""
     lock = tmp_path / "turn"

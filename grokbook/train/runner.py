@@ -308,11 +308,16 @@ def _stacks(
                 device, chosen, here = plan(wanted, device, workers)
         except ValueError as error:
             raise TrainingFailed(f"{experiment.name}: {asked}{error}") from None
+        small = workers is None and device == "cpu" and cost_of(wanted) < WORTH_A_PROCESS
+        alone_here = _of_no_file(wanted) if executor is None and device == "cpu" else ""
+        if executor is None and device == "cpu":  # in the size in which they were begun; else so that no core is idle
+            begun = min((int(path.suffix[1:]) for path in folder.glob("block.*")), default=LARGEST_BLOCK + 1)
+            shared = -(-len(left) // (1 if small or alone_here else workers or here))
+            chosen = begun if begun <= LARGEST_BLOCK else min(chosen, shared)
         places = list(wanted.shards(size := block or chosen))
         _say_what_is_left(wanted, places, folder, size)
         if executor is None:
-            small = workers is None and device == "cpu" and cost_of(wanted) < WORTH_A_PROCESS
-            if alone_here := device == "cpu" and _of_no_file(wanted):
+            if alone_here:
                 say(f"{experiment.name}: {alone_here}, which workers cannot import; one core")
             count = 1 if small or alone_here else min(workers or here, len(places))
             # Chapters of one build are executed side by side.
