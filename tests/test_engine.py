@@ -218,6 +218,26 @@ def test_a_resumed_training_ends_bitwise_as_an_uninterrupted_one(tmp_path, monke
         np.testing.assert_array_equal(resumed[name], plain[name], err_msg=str(name))
 
 
+def test_a_training_is_stopped_between_blocks_of_an_evaluation_and_looks_again(tmp_path, monkeypatch):
+    monkeypatch.setitem(train_state.FLOATS_AT_ONCE, "cpu", 1)  # a row at once
+    runs = members(AdamW(0.01, 1.0))
+    unstopped = engine.train(experiment(runs)).train_accuracy
+    stop = Stop("train_accuracy", float(unstopped.max("step").median()), 2)
+    whole = experiment(runs, snapshots=(0, 20, -1), stop=stop, keep=("output[1]",))
+    plain, checkpoint = engine.train(whole), tmp_path / "part.checkpoint"
+    times, resumed, rows = 0, None, len(runs[0].task.table()[0])
+    while resumed is None:
+        asked = iter(range(10**6))
+        times, last = times + 1, rows * (times + 1) + rows // 2  # each time a look farther, and in its middle
+        try:
+            resumed = engine.train(whole, checkpoint=checkpoint, stop=lambda a=asked, n=last: next(a) >= n)
+        except KeyboardInterrupt:
+            assert checkpoint.exists()
+    assert times >= 5
+    for name in plain.data_vars:
+        np.testing.assert_array_equal(resumed[name], plain[name], err_msg=str(name))
+
+
 def a_checkpoint(path):
     """The checkpoint of step 2 of a small training."""
     whole = experiment(members(SGD(0.1)))

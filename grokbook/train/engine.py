@@ -23,7 +23,7 @@ from grokbook.train import products, records, say
 from grokbook.train.contract import optional
 from grokbook.train.experiment import CURVES, Experiment, Watch
 from grokbook.train.monitor import MEASURES, arrays_of, kept, known, of_chapter
-from grokbook.train.state import State, wants_graph
+from grokbook.train.state import STOPPED, State, wants_graph
 
 CHECKPOINT_SECONDS = 50.0
 REPORT_SECONDS = 1.0
@@ -216,13 +216,14 @@ def train(
         checkpoint: a file to resume from and to write about every minute; whoever stores the record deletes it.
         report: called about once a second with the step and the latest mean losses and accuracies, and how many
             ``members`` are still in training.
-        stop: asked between steps where there is a checkpoint: once it is so, that is written and KeyboardInterrupt
-            raised.
+        stop: asked between steps, and between blocks of an evaluation, where there is a checkpoint: once it is so, that
+            is written and KeyboardInterrupt raised.
     """
     where = torch.device(device), torch.float64 if experiment.precision == "double" else torch.float32
     started, saved, reported = time.time(), time.monotonic(), 0.0
     found = Training.load(checkpoint, experiment, *where) if checkpoint else None
     training = found or Training.start(experiment, *where)
+    training.state.stop = stop if checkpoint else training.state.stop
 
     numbers: dict[str, float] = {}
     library = training.places[-1]["products"]
@@ -230,7 +231,14 @@ def train(
         say(f"{experiment.name}: nothing here rounds its products, so that they are in full float32 (and no faster)")
     with products.using(library), products.without_subnormals():
         while True:
-            numbers = training.evaluate() or numbers
+            streak = training.streak.copy()
+            try:
+                numbers = training.evaluate() or numbers
+            except KeyboardInterrupt:  # whoever goes on looks again
+                training.evaluated, training.streak = -1, streak
+                if checkpoint:
+                    training.save(checkpoint, time.time() - started, stop)
+                raise
             if len(training.stopped_at) == len(experiment.runs):
                 break
             now = time.monotonic()
@@ -241,7 +249,7 @@ def train(
                 training.save(checkpoint, time.time() - started, stop)
                 saved = now
                 if stop():
-                    raise KeyboardInterrupt("stopped; the same call goes on from its last checkpoint")
+                    raise KeyboardInterrupt(STOPPED)
             training.state.update()
 
     record = _record(training, training.seconds + time.time() - started, started)

@@ -35,6 +35,7 @@ from grokbook.train import capture, engine, monitor, progress, records, say
 from grokbook.train.contract import Model, optional
 from grokbook.train.experiment import Experiment, Run
 from grokbook.train.progress import cost_of, part_of
+from grokbook.train.state import STOPPED
 from grokbook.train.workers import STOP, Processes, ThisProcess, TrainingFailed, alone, cluster, cores, heeding, settle
 
 FLOATS_IN_CACHE = 2**18  # activations a stack of members may hold while it still fits a core's cache
@@ -381,7 +382,7 @@ def run_shards(executor: Executor, shards: Sequence[Experiment], folder: Path, d
     try:
         while wait(futures.values(), timeout=1.0).not_done and not (client and client.status == "closed"):
             if STOP.is_set():
-                raise KeyboardInterrupt("stopped; the same call goes on from its last checkpoint")
+                raise KeyboardInterrupt(STOPPED)
     except BaseException:
         if isinstance(executor, Processes):
             executor.terminate()

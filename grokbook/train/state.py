@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -21,6 +21,7 @@ from grokbook.train.experiment import CURVES, DIMENSIONS, Run, coordinates
 from grokbook.train.monitor import Measured
 
 FLOATS_AT_ONCE = {"cpu": 1 << 25, "cuda": 1 << 31}  # between the layers in evaluation: 128 MB, 8 GB
+STOPPED = "stopped; the same call goes on from its last checkpoint"
 
 
 @dataclass
@@ -37,6 +38,9 @@ class State:
     count: Tensor | None = None  # number of the update, on the device
     eager: bool = False  # whether a step could not be captured
     replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
+    stop: Callable[[], bool] = lambda: (
+        False
+    )  # asked between the blocks of a look at the whole table, which may take long
 
     @property
     def params(self) -> Params:
@@ -144,7 +148,7 @@ class State:
         data, run, params = self.data, self.runs[0], params or self.params
         found = []
         with torch.no_grad():
-            for rows, inputs in data.blocks(self._at_once()):
+            for rows, inputs in self._blocks():
                 outputs, labels = run.model(params, inputs), data.labels[:, rows]
                 if outputs.shape[:-1] != labels.shape or outputs.shape[-1] < data.least:
                     told = f"{type(run.model).__name__} gives outputs of shape {tuple(outputs.shape)}"
@@ -154,6 +158,12 @@ class State:
                 of_rows = sample_losses(outputs, labels, run.loss, data.wanted(labels)).double() if losses else answers
                 found.append((of_rows, answers))
         return torch.cat([of_rows for of_rows, _ in found], 1), torch.cat([answers for _, answers in found], 1)
+
+    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        for block in self.data.blocks(self._at_once()):
+            if self.stop():
+                raise KeyboardInterrupt(STOPPED)
+            yield block
 
     def _at_once(self) -> int:
         """Rows of the table that are evaluated at once: all, if what a model makes of them fits."""
@@ -187,7 +197,7 @@ class State:
         if not callable(function := optional(model, name)):
             raise ValueError(f"{type(model).__name__} has no {name}, which something measured or kept asks for")
         with torch.no_grad():
-            blocks = [function(self.params, inputs).cpu() for _, inputs in self.data.blocks(self._at_once())]
+            blocks = [function(self.params, inputs).cpu() for _, inputs in self._blocks()]
             return torch.cat(blocks, 1).numpy()
 
     def keep(self, positions: list[int]) -> None:
