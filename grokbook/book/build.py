@@ -256,6 +256,7 @@ def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path, bar: bo
                     cwd=root,
                     progress_bar=bar and {"desc": f"  {path.stem}", "leave": False},
                     start_timeout=300,  # a busy machine is slow, not wrong
+                    iopub_timeout=300,  # the same: of a kernel that has answered, but not yet sent what it printed
                     extra_arguments=["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={QUIET}"],
                 )
             break
