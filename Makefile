@@ -32,14 +32,14 @@ $(READY): requirements.txt pyproject.toml tools/environment.sh
 setup: $(READY)
 
 book: $(READY)
-	@$(TRAINING) book $(OPTIONS)
+	@exec $(TRAINING) book $(OPTIONS)
 
 figures: $(READY)
-	@$(TRAINING) figures $(OPTIONS) $${CHAPTER:+"$$CHAPTER"}
+	@exec $(TRAINING) figures $(OPTIONS) $${CHAPTER:+"$$CHAPTER"}
 
 chapter: $(READY)
 	@[ -n "$${CHAPTER:-}" ] || { echo 'make chapter: say which, as in: make chapter CHAPTER=gromov PARAMS="p=59"' >&2; exit 2; }
-	@set -f; $(TRAINING) run "$$CHAPTER" $(OPTIONS) $${PARAMS:+-p $$PARAMS}
+	@set -f; exec $(TRAINING) run "$$CHAPTER" $(OPTIONS) $${PARAMS:+-p $$PARAMS}
 
 status: $(READY)
 	@$(GROKBOOK) status
