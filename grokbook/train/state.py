@@ -38,9 +38,8 @@ class State:
     count: Tensor | None = None  # number of the update, on the device
     eager: bool = False  # whether a step could not be captured
     replays: dict[int, Callable[[], None]] = field(default_factory=dict)  # one update, by B, as a graph if there is one
-    stop: Callable[[], bool] = lambda: (
-        False
-    )  # asked between the blocks of a look at the whole table, which may take long
+    # Asked between the blocks of a look at the whole table, which may take long.
+    stop: Callable[[], bool] = lambda: False
 
     @property
     def params(self) -> Params:
