@@ -30,6 +30,7 @@ try:
     from grokbook.chapters import Entry, chapters
     from grokbook.chapters import experiments as entries
     from grokbook.curves import first_step
+    from grokbook.settings import given_as
     from grokbook.train import planning, queue, records, runner, say, workers
     from grokbook.train import verify as check
     from grokbook.train.experiment import Experiment
@@ -57,7 +58,7 @@ def list_(arguments: argparse.Namespace) -> None:
         rows.append((name, found.state, found.scale, found.cost, why or entry.about))
     show(rows)
     if "/" in (arguments.experiment or ""):
-        print("parameters:", *(parameters.given_as(name, default) for name, (_, default) in entry.known.items()))
+        print("parameters:", *(given_as(name, default) for name, (_, default) in entry.known.items()))
 
 
 def status(arguments: argparse.Namespace) -> None:
@@ -121,7 +122,8 @@ def _train(experiment: Experiment, arguments: argparse.Namespace) -> None:
         print(f"  {100 * level:.0f} % of the {split} set: {len(met)} of {len(steps)} runs, {when}")
     made = records.stored_path(experiment, arguments.out) if arguments.out else records.cached_path(experiment)
     read = runner.status(experiment, whole=False)
-    beside = f"; pages go on reading {read.path}" * (read.state == "present" and read.path != made)
+    another = read.state == "present" and read.path and read.path.resolve() != made.resolve()
+    beside = f"; pages go on reading {read.path}" * bool(another)
     print(f"The record: {made}{beside}")
 
 

@@ -85,6 +85,19 @@ def test_a_folder_takes_a_whole_record_that_is_elsewhere_and_loses_none_of_somet
     assert runner.train(tiny(steps=7), out=tmp_path, anew=True).steps.values[0] == 7
 
 
+def test_a_folder_in_a_records_place_counts_as_missing_and_is_named(capsys):
+    path = records.stored_path(tiny())
+    path.mkdir(parents=True)
+    assert runner.obtain(tiny()) is not None and path.is_dir()
+    assert f"{path}: it is no regular file; it counts as missing" in capsys.readouterr().err
+
+
+def test_a_refused_training_leaves_nothing_behind(tmp_path):
+    with pytest.raises(TrainingFailed, match="no CUDA"):
+        runner.train(tiny(), out=tmp_path, device="cuda")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"workers": "2"}, {"block": -2}])
 def test_numbers_of_workers_and_members_are_whole_and_positive(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be an integer of at least 1"):
@@ -408,14 +421,16 @@ def test_an_interrupted_training_leaves_a_checkpoint_of_the_step_it_was_at(tmp_p
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGALRM])
-def test_a_signal_is_heeded_to_the_end_of_the_outermost_and_no_longer(sent):
+def test_a_signal_is_heeded_to_the_end_of_the_outermost_and_no_longer(sent, capfd):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for what a shell runs in the background
     try:
         with workers.heeding():
             with workers.heeding(signal.SIGALRM):
                 os.kill(os.getpid(), sent)
+                os.kill(os.getpid(), sent)
             assert workers.STOP.is_set()
         assert not workers.STOP.is_set() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        assert capfd.readouterr().err == "grokbook: stopping; what is under way is written down first\n"
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -567,13 +582,13 @@ def test_a_run_is_taken_over_without_what_its_record_had_filled_up():
 def test_a_stopped_training_keeps_its_stacks_whatever_other_records_hold_meanwhile(monkeypatch, tmp_path):
     lefts = []
 
-    def stopped(experiment, left, *how):
-        lefts.append(left)
+    def stopped(experiment, places, *how):
+        lefts.append(sorted(i for place in places for i in place))
         raise KeyboardInterrupt
 
     for _ in range(2):
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(runner, "_stacks", stopped)
+            patched.setattr(runner, "_train", stopped)
             runner.train(tiny(), out=tmp_path)
         runner.train(tiny(seeds=1))
     assert lefts == [[0, 1, 2]] * 2, "for lack of the first its stack would be another, and begin anew"

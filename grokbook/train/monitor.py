@@ -113,7 +113,8 @@ def known(name: str) -> Callable[[Any], dict[str, Any]]:
 
 def numbers(names: Iterable[str], now: Measured) -> Numbers:
     """What the named measures give; raises what ``known`` does."""
-    found = {name: known(name)(now) for name in names}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of networks that diverged, which is told elsewhere
+        found = {name: known(name)(now) for name in names}
     for name, given in found.items():
         if not isinstance(given, dict):
             raise ValueError(

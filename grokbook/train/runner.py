@@ -47,6 +47,7 @@ USED_OF_GPU = 0.5  # of its free memory, by an estimate that may be too small
 MISTAKES = ("ValueError", "TypeError", "AttributeError", "LookupError", "IndexError", "KeyError", "ZeroDivisionError",
             "TrainingFailed")  # which come again  # fmt: skip
 TOO_LARGE = ("MemoryError", *capture.FULL)  # what an error says that a smaller stack may not
+LEFT = "left.json"  # which runs no other record had when a training was begun
 WORTH_A_PROCESS = 1e9  # cost, some ten seconds: what trains sooner than a process imports PyTorch is trained here
 
 
@@ -114,7 +115,11 @@ def obtain(experiment: Experiment, *, device: str | None = None) -> xr.Dataset:
 
 def known(experiment: Experiment) -> xr.Dataset | None:
     """The record of an experiment where it is stored or cached, noted in the build's log; None if it is not."""
-    began, place = time.monotonic(), status(experiment)
+    began = time.monotonic()
+    try:
+        place = status(experiment)
+    except OSError as error:  # a folder of that name, or no leave to read
+        place = Status("damaged", why=f"{error.filename}: {error.strerror}")
     if place.state == "damaged":
         say(f"{place.why}; it counts as missing")
     if place.record is not None:
@@ -258,7 +263,7 @@ def train(
     with alone(lock, f"trains {experiment.name}") as another_did:
         if another_did and _is_there(experiment, path):
             return records.load(path).assign_attrs(taken=len(experiment.runs))
-        held, begun = {} if anew else records.held(experiment, out), folder / "left.json"
+        held, begun = {} if anew else records.held(experiment, out), folder / LEFT
         with contextlib.suppress(OSError, TypeError, ValueError):  # what a stopped one had left: its stacks are of it
             own = json.loads(begun.read_text())
             held = {i: one for i, one in held.items() if i not in own}
@@ -266,10 +271,11 @@ def train(
             say(f"{experiment.name}: {len(held)} of its {len(experiment.runs)} runs are in other records")
         parts, places = list(held.values()), [[i] for i in held]
         if left := [i for i in range(len(experiment.runs)) if i not in held]:
-            folder.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(OSError):  # on a full disk
-                begun.write_text(json.dumps(left))
-            trained = _stacks(experiment, left, folder, device, workers, block, executor, scheduler)
+            try:
+                trained = _stacks(experiment, left, folder, device, workers, block, executor, scheduler)
+            finally:
+                if out and not folder.exists():  # refused: nothing is begun
+                    _tidy(lock)
             parts += [records.find(one, part_of(one, folder)) for one in map(experiment.select, trained)]
             places += trained
         record = records.merge(experiment, parts, places).assign_attrs(block=max(map(len, places)), taken=len(held))
@@ -278,10 +284,16 @@ def train(
         records.patiently(lambda: records.save(record, path), STOP.is_set)
         shutil.rmtree(folder, ignore_errors=True)
         if out:
-            lock.unlink(missing_ok=True)  # who waits for it finds the record
-            with contextlib.suppress(OSError):  # not empty: another training is under way there
-                os.removedirs(folder.parent)
+            _tidy(lock)
     return records.load(path)
+
+
+def _tidy(lock: Path) -> None:
+    """Leave nothing of a training beside the records; who waits for its lock finds the record."""
+    lock.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty: another training is under way there
+        for place in lock.parents[:3]:
+            place.rmdir()
 
 
 def _stacks(
@@ -316,6 +328,9 @@ def _stacks(
             shared = -(-len(left) // (1 if small or alone_here else workers or here))
             chosen = begun if begun <= LARGEST_BLOCK else min(chosen, shared)
         places = list(wanted.shards(size := block or chosen))
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # on a full disk
+            (folder / LEFT).write_text(json.dumps(left))
         _say_what_is_left(wanted, places, folder, size)
         if executor is None:
             if alone_here:

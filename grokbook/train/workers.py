@@ -173,6 +173,9 @@ def heeding(*more: signal.Signals) -> Iterator[None]:
 
 
 def _stop(*_: object) -> None:
+    if not (STOP.is_set() or multiprocessing.parent_process()):  # ``print`` might interrupt itself
+        with contextlib.suppress(OSError):
+            os.write(2, b"\n" * os.isatty(2) + b"grokbook: stopping; what is under way is written down first\n")
     STOP.set()
 
 
