@@ -72,10 +72,12 @@ def claim_row(page: Page, claim: Claim, today: Verdict, before: Verdict) -> str:
         inside += _parts(claim.earlier, before) if claim.earlier else ""
     elif page.at_home and "counted_how" in entry:
         inside += f"<p>By the criterion before, too: {words.html(entry['counted_how'])}.</p>"
-    if claim.forecast:
+    if claim.forecast and page.at_home:
         inside += f"<p>Forecast before training: {words.html(claim.forecast)}.</p>"
-    inside += "".join(f"<p>{words.html(line)}</p>" for line in register.story(entry))
-    inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
+    if page.at_home:
+        inside += "".join(f"<p>{words.html(line)}</p>" for line in register.story(entry))
+    if session.current().whole:
+        inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     summary = f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
     verdict = badge(counted.outcome, counted.size, whose=claim.whose, changed=changed, today=today.outcome)
     summary += f'<span class="found">{said} {verdict}</span>'
@@ -115,7 +117,7 @@ def below(page: Page, id: str, behind: Sequence[str], source: str) -> str:
     chapter = page.chapter.name
     lines = [_ran(page, name) for name in behind] or ["Nothing is trained for it."]
     links = files(chapter, id) if session.current().figures else ""
-    draw = f"{f'As it is drawn: {links}. ' if links else ''}<code>make figures CHAPTER={chapter}</code> draws it again."
+    draw = f"{f'As it is drawn: {links}. ' if links else ''}<code>{escape(page.again)}</code> draws it again."
     made = f"<ul>{''.join(f'<li>{x}</li>' for x in (*lines, draw))}</ul>"
     code = str(highlight(source, PythonLexer(), HtmlFormatter())) if source else ""
     many = _count([page[name] for name in behind])
@@ -152,11 +154,13 @@ def _ran(page: Page, name: str) -> str:
     text = (
         f"<b>{escape(name)}</b>{data}{size}: {escape(recipes.describe(record))}. "
         f"{words.seconds(record.attrs['wall_seconds'])} of {escape(record.attrs['machine'])}; "
-        f"recipe <code>{record.attrs['hash'][:8]}</code>, <code>{escape(page.chapter.room(name))}</code>; "
-        f"<code>grokbook train {page.chapter.name}/{name}</code>."
+        f"recipe <code>{record.attrs['hash'][:8]}</code>, <code>{escape(page.chapter.room(name))}</code>"
     )
+    reduced = " --reduced" * (record.attrs["scale"] != "full")
+    text += f"; <code>grokbook train {page.chapter.name}/{name}{reduced}</code>." if at_home else "."
     if size:
-        text += f" The full setting: {escape(recipes.settings(page.experiment(name).runs))}."
+        book = page.chapter.experiments[name](page.chapter.settings())
+        text += f" The full setting: {escape(recipes.settings(book.runs))}."
     return text
 
 

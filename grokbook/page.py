@@ -30,13 +30,13 @@ from grokbook import drawn, fold, lint, plotting, register, session
 from grokbook.chapter import Chapter
 from grokbook.claims import OUTCOMES, SIZES, Claim, Verdict, lesser, smallest
 from grokbook.measures.common import unmeasured
-from grokbook.settings import Settings
+from grokbook.settings import Settings, given_as
 from grokbook.sizes import fewer_seeds, networks, size_of
 from grokbook.train import planning, records, runner
 from grokbook.train.experiment import Experiment
 from grokbook.words import number, suggest, unbroken
 
-IMPOSSIBLE = (ArithmeticError, LookupError, ValueError)  # what a computation raises that has nothing to go on
+IMPOSSIBLE = ArithmeticError, LookupError, MemoryError, ValueError  # raised where there is nothing to go on
 
 
 class NotTrained(KeyError):
@@ -74,10 +74,15 @@ class Page(Mapping[str, xr.Dataset]):
 
     def _elsewhere(self) -> str:
         """What a page at other settings than the book's has to say first."""
+        book = self.chapter.settings()
+        changed = ", ".join(f"{name} = {value} (book: {getattr(book, name)})" for name, value in self._apart())
+        told = f"Not the book's settings: {changed}. The sentences were written for the book's; the verdicts"
+        return escape(f"{told} are of these, by the book's criteria, and count nowhere else.")
+
+    def _apart(self, last: int = -2) -> list[tuple[str, Any]]:
+        """The parameters that are not the book's, budget and device, the last two, left out."""
         book, own = self.chapter.settings(), self.settings
-        apart = (name for name in own.names()[:-2] if getattr(book, name) != getattr(own, name))
-        changed = ", ".join(f"{name} = {getattr(own, name)} (book: {getattr(book, name)})" for name in apart)
-        return escape(f"Not the book's settings: {changed}. The sentences were written for the book's.")
+        return [(one, getattr(own, one)) for one in own.names()[:last] if getattr(book, one) != getattr(own, one)]
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in (*self.chapter.experiments, *self.chapter.studies):
@@ -135,6 +140,14 @@ class Page(Mapping[str, xr.Dataset]):
             raise NotTrained(name, f"grokbook train {self.chapter.name}/{name}" if self.at_home else f"budget={budget}")
         record = runner.obtain(affordable, device=self.settings.device)
         return record.assign_attrs(size=self._size(name, affordable))
+
+    @property
+    def again(self) -> str:
+        """The command that draws its figures again."""
+        name = f"CHAPTER={self.chapter.name}"
+        if self.at_home:
+            return f"make figures {name}"
+        return f'make chapter {name} PARAMS="{" ".join(given_as(*one) for one in self._apart(-1))}"'
 
     def command(self, name: str) -> str:
         """What would make a record that was asked for and is not there; or why it cannot be."""
@@ -339,9 +352,11 @@ def standing(chapter: Chapter) -> dict[str, str]:
 
 
 def petaflop(experiment: Experiment) -> float:
-    """What a training costs, less the runs that other records have."""
-    held = () if session.current().fresh else records.holders(experiment)
-    return 1e-15 * planning.work(experiment, held)
+    """What a training costs, less the runs that committed records have: the same wherever, and however often."""
+    held = {} if session.current().fresh else records.holders(experiment)
+    place = records.stored_path(experiment).parent
+    committed = [i for i, own in held.items() if any(path.parent == place for path, _ in own)]
+    return 1e-15 * planning.work(experiment, committed)
 
 
 def glue(name: str, value: Any) -> None:

@@ -39,6 +39,15 @@ def whole(least: int, most: int = LARGEST) -> Range:
     )
 
 
+def prime(least: int, most: int) -> Range:
+    """Prime numbers from ``least`` to ``most``."""
+
+    def allows(value: Any) -> bool:
+        return type(value) is int and least <= value <= most and all(value % k for k in range(2, math.isqrt(value) + 1))
+
+    return Range(f"a prime number from {least} to {most}", allows)
+
+
 def several(inner: Range) -> Range:
     """A list of different values, each in a range."""
 
@@ -106,6 +115,11 @@ def declared(function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.default is not parameter.empty
     }
+
+
+def given_as(name: str, value: Any) -> str:
+    """A parameter as a shell takes it: fractions=0.1,0.2."""
+    return f"{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}"
 
 
 def read(value: Any, kind: Any) -> Any:

@@ -65,8 +65,9 @@ def test_a_record_that_was_seen_stands_also_where_it_is_stale_or_damaged(tmp_pat
 @pytest.mark.parametrize(
     "wrong, words",
     [
-        ({"p": 2}, "p = 2: a whole number from 5 to 1,000,000,000 is allowed"),
+        ({"p": 2}, "p = 2: a whole number from 5 to 300 is allowed"),
         ({"p": True}, "p = True"),
+        ({"heads": [1, 3]}, "heads = 3: a divisor of d_model is needed, which is 128"),
         ({"train_fraction": 1.0}, "strictly between 0 and 1"),
         ({"train_fraction": float("nan")}, "strictly between 0 and 1"),
         ({"fractions": []}, "a list of different values"),
@@ -159,3 +160,10 @@ def test_a_budget_is_spent_on_networks_that_no_record_has():
     wanted = CHAPTER.experiments["learning_curves"]
     one, six = (petaflop(wanted(HOME, seeds=seeds)) for seeds in (1, 6))
     assert one == 0 and six == pytest.approx(1e-15 * planning.work(wanted(HOME, seeds=6)) / 6)
+
+
+def test_a_page_made_again_has_as_many_networks_as_before(monkeypatch):
+    small = {"p": 7, "width": 8, "gd_steps": 3, "seeds": 3}
+    one, three = (petaflop(CHAPTER.experiments["learning_curves"](Settings(**small | {"seeds": n}))) for n in (1, 3))
+    found = [CHAPTER.page(small | {"budget": (one + three) / 2})["learning_curves"] for _ in range(2)]
+    assert [record.sizes["run"] for record in found] == [found[0].sizes["run"]] * 2 and found[0].sizes["run"] < 6

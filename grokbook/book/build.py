@@ -35,6 +35,7 @@ from grokbook.train.records import ROOT, write_whole
 
 SCALES = ("full", "quick")
 SUMMARIES = ("intro", "scorecard", "gallery")  # chapters made of what all others leave in figures/
+BACK = "git checkout results brings back committed ones, grokbook train makes others anew"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # as a terminal is told of them
 
 
@@ -87,6 +88,8 @@ def make_figures(settings: Settings, chapter: str | None = None) -> Path:
         drawn = stage / "figures"
         shutil.rmtree(drawn / own, ignore_errors=True)
         _execute(given, stage, settings)
+        if full and (lost := _lost(drawn, place)):
+            raise BuildError(f"no record to be read of {', '.join(lost)}; figures/ is left as it was ({BACK})")
         made, there = ({path.relative_to(top) for path in (top / own).rglob("*.*")} for top in (drawn, place))
         same, _, _ = filecmp.cmpfiles(drawn, place, map(str, made), shallow=False)
         new = made - set(map(Path, same))
@@ -96,6 +99,20 @@ def make_figures(settings: Settings, chapter: str | None = None) -> Path:
             print(f"  {place / path}: no page makes this file any more")
         print(f"  {len(made)} files in {place}, {len(new)} of them new or changed")
     return place
+
+
+def _lost(drawn: Path, place: Path) -> list[str]:
+    """The records behind the figures in a place of which those drawn now had none."""
+    lost = []
+    for path in sorted(drawn.glob("*/claims.json")):
+        with contextlib.suppress(OSError, LookupError, ValueError):  # never drawn before, or by another version
+            files = path, place / path.parent.name / path.name
+            now, before = (json.loads(one.read_text(encoding="utf-8"))["records"] for one in files)
+            had = {one["name"] for one in before if one["size"] != "missing"}
+            lost += [
+                f"{path.parent.name}/{one['name']}" for one in now if one["size"] == "missing" and one["name"] in had
+            ]
+    return lost
 
 
 def make_chapter(chapter: str, given: Mapping[str, Any], settings: Settings) -> Path:
@@ -172,6 +189,7 @@ def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Setting
         device=settings.device,
         fresh=settings.fresh,
         figures=str(stage / "figures"),
+        whole=len(given) > 1,
         log=str(log),
         progress=str(progress),
         turn=str(settings.build / "lock.training"),
@@ -261,6 +279,8 @@ def _execute_notebook(path: Path, values: Mapping[str, Any], root: Path, bar: bo
                 )
             break
         except PapermillExecutionError as error:
+            if error.ename == "TrainingFailed":  # which says what and where
+                raise BuildError(f"{path.name}: {error.evalue}") from None
             cell, traceback = error.cell_index + 1, "\n".join(error.traceback)
             if not sys.stderr.isatty():
                 traceback = COLOURS.sub("", traceback)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from grokbook import session
-from grokbook.settings import DEVICES, declared, read
+from grokbook.settings import DEVICES, declared, given_as, read
 from grokbook.words import suggest
 
 
@@ -78,11 +78,6 @@ def convert(owner: str, known: Mapping[str, tuple[Any, Any]], given: Mapping[str
             told += f"; for example {given_as(name, default)}" * (default != ())
             raise BadInput(f"{owner}: {name} = {value!r} is not of type {told}") from None
     return values
-
-
-def given_as(name: str, value: Any) -> str:
-    """A parameter as a shell takes it: fractions=0.1,0.2."""
-    return f"{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}"
 
 
 def resolve(page: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -207,6 +207,20 @@ def test_figures_are_collected_and_only_what_changed_is_written(small_book, caps
         book.make_figures(Settings(root=root), "smal")
 
 
+def test_figures_that_lost_a_record_are_left_as_they_were(small_book):
+    place = "import os, json, pathlib; place = pathlib.Path(json.loads(os.environ['GROKBOOK'])['figures']) / 'small'"
+    rows = [{"name": "there", "size": "missing"}, {"name": "new", "size": "missing"}]
+    said = f"place.mkdir(exist_ok=True); (place / 'claims.json').write_text(json.dumps({{'records': {rows}}}))"
+    root = small_book(place, said)
+    committed = root / "figures/small/claims.json"
+    committed.parent.mkdir(parents=True)
+    committed.write_text('{"records": [{"name": "there", "size": "full"}, {"name": "gone", "size": "full"}]}')
+    before = tree(root / "figures")
+    with pytest.raises(book.BuildError, match="no record to be read of small/there; figures/ is left as it was"):
+        book.make_figures(Settings(root=root))
+    assert tree(root / "figures") == before
+
+
 def test_records_are_told_once_each_with_where_they_came_from(tmp_path, capsys):
     log = tmp_path / "records.jsonl"
     log.write_text(

@@ -7,15 +7,15 @@ from typing import Annotated
 
 from grokbook import settings
 from grokbook.chapter import Chapter
-from grokbook.settings import Seeds, whole
+from grokbook.settings import Seeds, prime, whole
 
 
 @dataclass(frozen=True)
 class Settings(settings.Settings):
     """What a reader may change; see the parameters cell of the notebook for the words."""
 
-    p: Annotated[int, whole(5)] = 97
-    small_p: Annotated[int, whole(5)] = 59
+    p: Annotated[int, prime(5, 293)] = 97
+    small_p: Annotated[int, prime(5, 293)] = 59
     symbols: Annotated[int, whole(4, 11)] = 7
     seeds: Seeds = 3
 

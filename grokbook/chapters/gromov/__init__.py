@@ -14,7 +14,7 @@ from grokbook.settings import Budget, Seeds, Share, Shares, Steps, Width, Widths
 class Settings(settings.Settings):
     """What a reader may change; see the parameters cell of the notebook for the words."""
 
-    p: Annotated[int, whole(5)] = 97
+    p: Annotated[int, whole(5, 300)] = 97  # theory makes tables of p³
     width: Annotated[int, whole(8)] = 500
     train_fraction: Share = 0.49
     seeds: Seeds = 5
@@ -25,6 +25,12 @@ class Settings(settings.Settings):
     d_model: Width = 128
     heads: Widths = (1, 2, 4, 8, 16, 32, 64)
     budget: Budget = 0.02
+
+    def __post_init__(self) -> None:
+        """Refuse, by ``ValueError``, heads that do not divide the width."""
+        super().__post_init__()
+        if wrong := [count for count in self.heads if self.d_model % count]:
+            raise ValueError(f"heads = {wrong[0]}: a divisor of d_model is needed, which is {self.d_model}")
 
     @property
     def few(self) -> int:

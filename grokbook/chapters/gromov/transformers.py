@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -62,8 +63,8 @@ def _attention(
 @section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 20})
 def attention_curves(s: Settings, *, many: Width = 32, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Fig. 12: learning curves of one layer of attention alone, linear and softmax, with enough heads."""
-    nets = {name: NETS[name] for name in ONE_LAYER}
-    return _attention("attention_curves", nets, s, (many,), s.seeds, train_fraction, steps, points=100)
+    nets, enough = {name: NETS[name] for name in ONE_LAYER}, math.gcd(many, s.d_model)
+    return _attention("attention_curves", nets, s, (enough,), s.seeds, train_fraction, steps, points=100)
 
 
 @section.experiment(quick={"many": 16, "train_fraction": 0.7, "steps": 20})

@@ -21,7 +21,7 @@ Offsets = Annotated[tuple[int, ...], several(whole(0, 97))]  # of 97, scaled wit
 class Settings(settings.Settings):
     """What a reader may change; see the parameters cell of the notebook for the words."""
 
-    p: Annotated[int, whole(5)] = 97
+    p: Annotated[int, whole(5, 400)] = 97
     d_model: Annotated[int, HEADS] = 128
     train_fraction: Share = 0.3
     seeds: Seeds = 3

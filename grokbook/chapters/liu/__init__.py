@@ -30,7 +30,7 @@ class Settings(settings.Settings):
     steps: Steps = 100_000
     coarseness: Annotated[int, whole(1, 12)] = 1
     split_seeds: Seeds = 3
-    transformer_p: Annotated[int, whole(5)] = 59
+    transformer_p: Annotated[int, whole(5, 300)] = 59
     transformer_steps: Steps = 20_000
     mnist_dir: Annotated[str, Range("empty, or a folder with the four files of MNIST,", _folder_or_none)] = ""
     budget: Budget = 0.03

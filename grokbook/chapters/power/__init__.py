@@ -8,12 +8,9 @@ from typing import Annotated
 from grokbook import settings
 from grokbook.chapter import Chapter
 from grokbook.models.decoder import Decoder
-from grokbook.settings import Range, Seeds, Share, Steps, Width, choice, whole
+from grokbook.settings import Seeds, Share, Steps, Width, choice, prime, whole
 
-PRIME = Range(  # division needs one, and halves of both sets need more rows than 3 * 2
-    "a prime number from 5 to 997",
-    lambda value: type(value) is int and 5 <= value <= 997 and all(value % k for k in range(2, int(value**0.5) + 1)),
-)
+PRIME = prime(5, 997)  # division needs one, and halves of both sets need more rows than 3 * 2
 
 
 @dataclass(frozen=True)

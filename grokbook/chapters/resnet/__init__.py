@@ -11,6 +11,7 @@ from grokbook.chapter import Chapter
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Seeds, Share, choice, whole
 
 EVEN = Range("an even number from 8 to 1,024", lambda pixels: type(pixels) is int and pixels in range(8, 1025, 2))
+WIDTH = Range("a number above 0, up to 4,", lambda width: POSITIVE.allows(width) and width <= 4)
 FILE = Range("the path of a file, or nothing,", lambda path: not path or Path(path).is_file())
 
 
@@ -21,13 +22,19 @@ class Settings(settings.Settings):
     symbols: Annotated[int, whole(2, 11)] = 11
     train_fraction: Share = 0.25
     size: Annotated[int, EVEN] = 224
-    width: Annotated[float, POSITIVE] = 1.0
+    width: Annotated[float, WIDTH] = 1.0
     channels: Annotated[int, whole(1, 3)] = 3
     drawing: Annotated[str, choice("as_released", "intended")] = "as_released"
     weight_decay: Annotated[float, NOT_NEGATIVE] = 1e-4
     epochs: Annotated[int, whole(1)] = 4000
     seeds: Seeds = 2
     weights: Annotated[str, FILE] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse, by ``ValueError``, a training set, or a rest, without a picture."""
+        super().__post_init__()
+        if not 0 < self.train_size < (pictures := self.symbols**4):
+            raise ValueError(f"train_fraction = {self.train_fraction}: {self.train_size} of {pictures} pictures")
 
     @property
     def train_size(self) -> int:

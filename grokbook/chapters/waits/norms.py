@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from grokbook.chapter import Section
 from grokbook.chapters.waits import Settings
 from grokbook.chapters.waits.decays import ALL, KNOWN, PICTURES, line_of
-from grokbook.chapters.waits.waits import FAMILIES, GRID, crossings, records
+from grokbook.chapters.waits.waits import COMMITTED, FAMILIES, GRID, crossings, records
 from grokbook.claims import Part, at_most
 from grokbook.measures.common import Array
 from grokbook.words import percent, times
@@ -76,7 +76,7 @@ def norms(s: Settings) -> xr.Dataset:
     names = ("family", "setting", "line", "share", "seed", "decay", "t_train", "t_test", "grid", "steps")
     *columns, curves = zip(*found.values(), strict=True)
     data = {name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)}
-    return xr.Dataset(data | {"norm": (("network", "step"), np.array(curves))}, {"step": STEPS})
+    return xr.Dataset(data | {"norm": (("network", "step"), np.array(curves))}, {"step": STEPS}, COMMITTED)
 
 
 def read(norms: xr.Dataset, at: ArrayLike) -> Array:

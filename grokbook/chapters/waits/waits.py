@@ -39,6 +39,7 @@ FAMILIES = {  # the type of a model, with its loss where that tells two apart ->
 }
 # Tasks without a rule, and of which papers ask for less than the level.
 LEFT_OUT = ("Shuffled", "ImageTask")
+COMMITTED = {"size": "full"}  # of what is read from all that is committed, whatever the page's parameters
 GRID = 0.1  # of a time to generalise: a setting that was measured more coarsely says nothing about its seeds
 FEW = 5  # settings: a family with fewer says nothing about seeds; of networks, ten times as many
 LUCK = 1.96  # standard errors that a difference has by luck in 5 % of all tries, on both sides
@@ -107,7 +108,8 @@ def collected(
         raise ValueError("there is no record of any training")
     names = ("family", "setting", "task", "seed", "t_train", "t_test", "strict", "fit_grid", "grid", "steps")
     columns = zip(*found.values(), strict=True)
-    return xr.Dataset({name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)})
+    data = {name: ("network", np.array(one)) for name, one in zip(names, columns, strict=True)}
+    return xr.Dataset(data, attrs=COMMITTED)
 
 
 @section.study

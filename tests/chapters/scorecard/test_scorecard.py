@@ -160,7 +160,9 @@ def test_a_record_is_linked_below_its_figures_where_it_is_committed_and_not_from
     home, away = (page.Page(CHAPTER, CHAPTER.settings(**given)) for given in ({}, {"seeds": 4}))
     assert 'href="../power/with_decay.nc"' in fold.below(home, "x", ["with_decay"], "")
     away._found["with_decay"] = home["with_decay"]
-    assert "NetCDF" not in fold.below(away, "x", ["with_decay"], "")
+    told = fold.below(away, "x", ["with_decay"], "")
+    assert "NetCDF" not in told and "grokbook train" not in told
+    assert "<code>make chapter CHAPTER=power PARAMS=&quot;seeds=4&quot;</code> draws it again" in told
 
 
 def test_a_row_says_how_an_earlier_criterion_counted_and_what_to_know_beside_it_where_that_was_seen():
