@@ -11,7 +11,7 @@ from grokbook.chapter import Chapter
 from grokbook.settings import NOT_NEGATIVE, POSITIVE, Range, Seeds, Share, choice, whole
 
 EVEN = Range("an even number from 8 to 1,024", lambda pixels: type(pixels) is int and pixels in range(8, 1025, 2))
-WIDTH = Range("a number above 0, up to 4,", lambda width: POSITIVE.allows(width) and width <= 4)
+WIDTH = Range("a number above 0, up to 1,000,", lambda width: POSITIVE.allows(width) and width <= 1000)
 FILE = Range("the path of a file, or nothing,", lambda path: not path or Path(path).is_file())
 
 
@@ -34,7 +34,8 @@ class Settings(settings.Settings):
         """Refuse, by ``ValueError``, a training set, or a rest, without a picture."""
         super().__post_init__()
         if not 0 < self.train_size < (pictures := self.symbols**4):
-            raise ValueError(f"train_fraction = {self.train_fraction}: {self.train_size} of {pictures} pictures")
+            told = f"train_fraction = {self.train_fraction}: {self.train_size} of {pictures} pictures"
+            raise ValueError(f"{told}, and some must be left on either side")
 
     @property
     def train_size(self) -> int:
