@@ -78,6 +78,7 @@ def test_help_of_each_command_says_what_it_does_and_gives_an_example_that_parses
         (["train", "liu/dropout_times", "-p", "dropouts=100000000"], ["dropouts = 100000000: ", "from 2 to 99"]),
         (["train", "gromov/formation", "-p", "frames=1000000000"], ["frames = 1000000000: ", "from 1 to 1,000"]),
         (["train", "resnet/wide", "-p", "sizes=1000000000"], ["sizes = (1000000000,): ", "from 8 to 1,024"]),
+        (["train", "resnet/fig7", "-p", "train_fraction=0.00001"], ["train_fraction = 1e-05: 0 of 14641 pictures"]),
         (["train", "resnet/fig7", "-p", "size=1000000000"], ["size = 1000000000: ", "from 8 to 1,024"]),
         (["train", "gu/base", "-p", "d_model=2147483648"], ["d_model = 2147483648: ", "up to 1000000"]),
         (["verify", "gromov/data_fraction"], ["gromov/data_fraction is missing; --reduced verifies the smaller one"]),

@@ -33,7 +33,8 @@ class Settings(settings.Settings):
     def __post_init__(self) -> None:
         """Refuse, by ``ValueError``, a training set, or a rest, without a picture."""
         super().__post_init__()
-        if not 0 < self.train_size < (pictures := self.symbols**4):
+        pictures = self.symbols**4
+        if not 0 < self.train_size < pictures:
             told = f"train_fraction = {self.train_fraction}: {self.train_size} of {pictures} pictures"
             raise ValueError(f"{told}, and some must be left on either side")
 
