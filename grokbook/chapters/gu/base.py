@@ -78,7 +78,7 @@ def unevenness(record: xr.Dataset, snapshot: int) -> dict[str, Array]:
     return spread | {"circle": np.degrees(measures.circular_sd(missed))}
 
 
-UNEVEN = {"pairs": "spread of all distances", "nearest": "spread of nearest distances", "circle": "angles missed"}
+UNEVEN = {"nearest": "spread of nearest distances", "circle": "angles missed"}  # on circles all distances differ
 
 
 section.claim(
@@ -102,11 +102,12 @@ section.claim("uniform-decay", "Abstract", "It is weight decay that makes the to
       for name, words in UNEVEN.items()),
     on=("without_decay", "base"), forecast="of the circle alone, since without decay nothing groks")  # fmt: skip
 section.claim("uniform-alone", "Abstract",
-    "Weight decay leads to even tokens also where nothing is understood: evenness is not sufficient.",
+    "Under weight decay tokens come to lie evenly also on too few random pairs to understand.",
     Part("test accuracy at the end, shown too little", lambda few, _: last(few, "test_accuracy"), at_most(0.1), percent,
          every=True, premise=True),
     Part("angles missed at the end, shown too little / enough",
          lambda few, full: np.median(unevenness(few, -1)["circle"]) / np.median(unevenness(full, -1)["circle"]),
          at_most(2), times),
     on=("too_few", "base"), paper="“merely leads to token uniformity, which is not a sufficient condition”",
+    note="Networks on even sets are the paper's case: a circle, and no rule",
     forecast="not even: the circle comes with the rule")  # fmt: skip
