@@ -16,21 +16,23 @@ STARTS = np.stack(np.meshgrid(*[np.linspace(0.1, 0.9, 5)] * 3, indexing="ij"), -
 
 @section.study
 def flow() -> xr.Dataset:
-    """Fig. 8's flow from 2,000 random points of the cube: the ``distance`` (start,) of its limit from (1, 1, 1).
+    """Fig. 8's flow from 100,000 random points of the cube: the ``distance`` (start,) of its limit from (1, 1, 1).
 
-    As an attribute ``stays``, how far away trajectories get that start 0.01 away, on all sides.
+    As attributes ``near``, the share that ends within 0.05 of it, rounded as far as other starts agree, and ``stays``,
+    how far away trajectories get that start 0.01 away, on all sides.
     """
-    begin = np.random.default_rng(0).uniform(0, 1, (2000, 3))
+    begin = np.random.default_rng(0).uniform(0, 1, (100_000, 3))
     distance = np.linalg.norm(theory.flow_limit(begin) - 1, axis=1)
     sides = np.random.default_rng(1).standard_normal((200, 3))
     around = 1 + 0.01 * sides / np.linalg.norm(sides, axis=1, keepdims=True)
     away = np.linalg.norm(theory.flow_path(around, np.linspace(0, 5, 51)) - 1, axis=-1)
-    return xr.Dataset({"distance": ("start", distance)}, attrs={"stays": float(away.max())})
+    found = {"near": round(float((distance < 0.05).mean()), 3), "stays": float(away.max())}
+    return xr.Dataset({"distance": ("start", distance)}, attrs=found)
 
 
 section.claim("fig8-attractor", "Fig. 8",
     "(1, 1, 1) is a stable equilibrium point of the flow, and the points of the cube move to it.",
     Part("farthest that trajectories from 0.01 away get", lambda study: study.attrs["stays"], at_most(0.02)),
-    Part("random starts in the cube that end within 0.05 of it", lambda study: float((study.distance < 0.05).mean()),
+    Part("random starts in the cube that end within 0.05 of it", lambda study: study.attrs["near"],
          at_least(0.95), percent),
     on="flow", paper="points within the cube move towards it")  # fmt: skip
