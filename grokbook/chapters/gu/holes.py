@@ -241,7 +241,7 @@ section.claim(
     Part("highest accuracy at t = 67, over the whole run",
          lambda study: rows(study, "strip").highest.values[-1], below(0.15), percent),
     on="table_1", paper="no grokking, U-Acc 7.56 %; three times our steps in the released scripts",
-    note="None groks here; by a hair, and the first criterion, U after t_fit, held",
+    note="None groks here. Missed by a hair; the first criterion, on U after t_fit, held",
 )  # fmt: skip
 section.claim(
     "table1-text-values", "Table 1",
