@@ -16,7 +16,7 @@ from grokbook.chapters.power.theory.cosets import coset_partitions
 from grokbook.train.experiment import coordinates
 
 HOME = Settings()
-LEARNT_BY_HEART = {"fig1l-train", "fig1l-late", "fig2l-train", "fig6-memorised", "fig6-time"}  # these say just that
+LEARNT_BY_HEART = {"fig1l-train", "fig1l-late", "fig6-memorised", "fig6-time"}  # these say just that
 
 
 def made_up(name, curves, seed=0):
