@@ -89,8 +89,6 @@ class Part:
     on: tuple[str, ...] = ()  #: names of the records and studies that it gets; empty if its arguments are called so
     #: When a training is too short for a failure to decide: in words, and as a function of what ``measure`` gets.
     open: tuple[str, Callable[..., Any]] | None = None
-    #: When a failure decides on a smaller training as well, since no longer one can undo it; as ``open``.
-    settled: tuple[str, Callable[..., Any]] | None = None
     premise: bool = False  #: whether a control meets it as well, so that alone it shows nothing of the claim
 
     def say(self, value: float) -> str:
@@ -101,9 +99,9 @@ class Part:
     def criterion(self) -> str:
         """The part in words, as the register holds it."""
         every, premise = ", in every run" if self.every else "", " (a premise)" if self.premise else ""
-        told = f"{self.quantity}: {self.bound.say(self.show)}{every}{premise}"
-        told += f"; a failure is open where {self.open[0]}" if self.open else ""
-        return told + (f"; a failure decides where {self.settled[0]}" if self.settled else "")
+        return f"{self.quantity}: {self.bound.say(self.show)}{every}{premise}" + (
+            f"; a failure is open where {self.open[0]}" if self.open else ""
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -121,8 +119,7 @@ class Part:
         deciding = seeds if self.every else [value]
         holds = len(deciding) > 0 and all(not np.isnan(x) and self.bound.holds(float(x)) for x in deciding)
         size = smallest(record.attrs.get("size", "full") for record in found)
-        tells = size != "smaller" or bool(self.settled and self.settled[1](*found))
-        return Finding(self, value, seeds, holds, size, tells and not (self.open and self.open[1](*found)))
+        return Finding(self, value, seeds, holds, size, size != "smaller" and not (self.open and self.open[1](*found)))
 
 
 def smallest(sizes: Any) -> str:
