@@ -105,6 +105,14 @@ class Start(NamedTuple):
         """How well a line fits the flow after so many n_h."""
         return float(theory.line_fit(self.flow([waits * self.n_h()])[0]))
 
+    def typical_fits(self, waits: ArrayLike) -> Array:
+        """(start, t) the same of 500 random starts on the same training set, after any numbers of n_h."""
+        p = len(self.embedding)
+        starts = np.random.default_rng(0).uniform(-0.5, 0.5, (p, 500))  # as networks start
+        rate = theory.grokking_rate(self.pairs, p, Z0=float(np.square(starts).sum()))
+        path = theory.flow(starts, self.pairs, np.asarray(waits) / rate)  # rates do not depend on a start's own size
+        return theory.line_fit(np.moveaxis(path, -1, 0)[..., None])
+
 
 def start_of(record: xr.Dataset) -> Start:
     """The start of the network of ``trajectory``."""
@@ -209,7 +217,8 @@ section.claim(
     "Fig. 4c, d",
     "The flow and a network agree in kind, and both reach the line in about 3 nₕ steps.",
     Part("flow's fit of a line after 7 n_h", lambda record: start_of(record).fit(7), at_least(0.999)),
-    Part("flow's fit of a line after 3 n_h", lambda record: start_of(record).fit(3), at_least(0.95)),
+    Part("flow's fit of a line after 3 n_h, from random starts", lambda record: start_of(record).typical_fits([3]),
+        at_least(0.95)),
     Part("network's fit at the end",
         lambda record: theory.line_fit(networks_path(record)[-1][:, None]), at_least(0.99)),
     Part("network's index at the end",

@@ -18,7 +18,7 @@ from grokbook.chapters.liu import Settings, maps, theory
 from grokbook.chapters.liu.maps import COMPREHENSION, CONFUSION, GAP, GROKKING, MEMORISATION, Diagram, phase_name
 from grokbook.chapters.liu.pictures import ImageTask
 from grokbook.chapters.liu.training import THRESHOLD
-from grokbook.claims import Bound, Part, at_least, at_most, exactly
+from grokbook.claims import Bound, Part, at_least, at_most, below, exactly
 from grokbook.curves import at, first, last, median, sweep
 from grokbook.lazy import torch
 from grokbook.models import dense
@@ -225,8 +225,9 @@ LOSSES = ("ℓ", "ℓ / Z", "ℓ / Z about the mean")
 def encoders(s):
     """Appendix I where images share the encoder that is trained: what becomes of their spread under three losses.
 
-    ``spread`` (loss, seed, step): the share of Z that lies about the mean of all features; ``right`` (loss, seed): the
-    share of images nearest to their own class's mean at the end; ``features`` (loss, image, axis) of the first seed.
+    ``Z`` and ``spread`` (loss, seed, step): the squared features, and the share of that which lies about the mean of
+    all; ``right`` (loss, seed): the share of images nearest to their own class's mean at the end; ``features`` (loss,
+    image, axis) of the first seed.
     """
     task = ImageTask(1_000, "mnist", s.mnist_dir) if s.mnist_dir else ImageTask(797)
     images, labels = (part[:300] for part in task.table())
@@ -237,19 +238,21 @@ def encoders(s):
     stacked = {name: torch.stack([one[name] for one in starts]).double() for name in starts[0]}
     optimizer = stepper([theory.ADAM] * len(starts), stacked)
     x = torch.tensor(images).double().expand(len(starts), -1, -1)
-    mean, spread = np.equal.outer(range(10), labels) / np.bincount(labels)[:, None], []
+    mean, sizes_of = np.equal.outer(range(10), labels) / np.bincount(labels)[:, None], []
     for step in range(steps + 1):
         passed = dense.forward(optimizer.params, x, 3, "relu")
         f = passed[-1].numpy().reshape(len(LOSSES), len(seeds), len(labels), 2)
         about = f - f.mean(2, keepdims=True)
-        spread.append(np.square(about).sum((2, 3)) / np.square(f).sum((2, 3)))
+        sizes_of.append([np.square(one).sum((2, 3)) for one in (f, about)])
         slopes = [theory.class_gradient(f[0], labels, scale_invariant=False),
                   *(theory.class_gradient(one, labels) for one in (f[1], about[2]))]  # fmt: skip
         into = torch.tensor(np.reshape(slopes, passed[-1].shape), dtype=x.dtype)
         optimizer.step(dense.backward(optimizer.params, passed, into, "relu")[0], step + 1)
     nearest = np.linalg.norm(f[..., None, :] - (mean @ f)[..., None, :, :], axis=-1).argmin(-1)
+    Z, off = np.moveaxis(np.array(sizes_of), 0, -1)
     variables = {
-        "spread": (("loss", "seed", "step"), np.moveaxis(np.array(spread), 0, -1)),
+        "Z": (("loss", "seed", "step"), Z),
+        "spread": (("loss", "seed", "step"), off / Z),
         "right": (("loss", "seed"), (nearest == labels).mean(-1)),
         "features": (("loss", "image", "axis"), f[:, 0]),
         "label": ("image", labels),
@@ -263,14 +266,27 @@ def _keeps(loss: str) -> tuple[Part, ...]:
         Part(f"{loss}: share of Z about the mean of all features, at the end / start",
              lambda study: study.spread.sel(loss=loss)[:, -1] / study.spread.sel(loss=loss)[:, 0], at_least(0.5), times,
              every=True),
-        Part(f"{loss}: images nearest to the mean of their class at the end",
-             lambda study: study.right.sel(loss=loss), at_least(0.8), percent, every=True, premise=True),
+        _apart(loss),
     )  # fmt: skip
 
 
+def _apart(loss: str) -> Part:
+    return Part(f"{loss}: images nearest to the mean of their class at the end",
+        lambda study: study.right.sel(loss=loss), at_least(0.8), percent, every=True, premise=True)  # fmt: skip
+
+
+def _size(loss: str, bound: Bound, premise: bool = False) -> Part:
+    return Part(f"{loss}: Z at the end / start", lambda study: study.Z.sel(loss=loss)[:, -1]
+        / study.Z.sel(loss=loss)[:, 0], bound, times, every=True, premise=premise)  # fmt: skip
+
+
 section.claim("no-collapse", "App. I",
-    "Divided by Z, the loss keeps an encoder that images share from sending them all to one point.",
-    *_keeps(LOSSES[1]), on="encoders", paper="“provably avoid mode collapse”")  # fmt: skip
+    "Divided by Z, the loss keeps features from all going to zero, those of an encoder that images share, too.",
+    _size(LOSSES[1], at_least(1)), _size(LOSSES[0], below(1), premise=True), _apart(LOSSES[1]),
+    on="encoders", paper="“global collapse is avoided provably”, of features that are free")  # fmt: skip
+section.claim("no-collapse-shared", "beyond App. I",
+    "It also keeps such an encoder from sending all images to one place, in units of Z.",
+    *_keeps(LOSSES[1]), on="encoders", whose="ours")  # fmt: skip
 section.claim("no-collapse-centred", "beyond App. I",
     "It keeps it from that where Z is taken about the mean of all features.",
     *_keeps(LOSSES[2]), on="encoders", whose="ours")  # fmt: skip

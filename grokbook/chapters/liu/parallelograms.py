@@ -90,7 +90,7 @@ def transition(s: Settings) -> xr.Dataset:
 
     ``fraction`` is the median critical size of random orders over all samples, ``width`` its interquartile range.
     """
-    ps, count = sorted({4, 6, 8, 10, 15, 20, 30, 40, 50, s.p}), max(20, s.draws // 5)
+    ps, count = sorted({4, 5, 6, 8, 10, 15, 20, 30, 40, 50, s.p}), max(20, s.draws // 5)
     sizes = [theory.critical_sizes(p, count, generator=np.random.default_rng([0, p])) for p in ps]
     shares = np.stack(sizes).T / [p * (p + 1) // 2 for p in ps]
     low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)

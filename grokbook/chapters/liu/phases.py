@@ -217,7 +217,8 @@ section.claim("goldilocks", "abstract, Fig. 6",
     "Representations are learnt in comprehension and grokking only, not in memorisation and confusion.",
     *(Part(f"({letter}) share of generalising cells that end with RQI ≥ 0.95, less that of the others", goldilocks,
            at_least(0.9), on=(name,)) for letter, name in zip("abc", tuple(PANELS)[:3], strict=True)),
-    paper="“only in a ‘Goldilocks zone’”")  # fmt: skip
+    paper="“only in a ‘Goldilocks zone’”",
+    note="Most cells outside with a line have seven or eight of ten held-out sums right; nine are asked")  # fmt: skip
 
 
 def _up(other: int) -> Callable[[Diagram], int]:
@@ -293,6 +294,7 @@ section.claim(
          maps.phase_name),
     on="phases_group",
     paper="73 cells of comprehension, 31 of grokking, 62 of memorisation, 10 of confusion",
+    note="Initial size, penalty, seed and order of products were found by matching these very counts",
 )  # fmt: skip
 
 
@@ -407,20 +409,10 @@ def of_tasks(record: xr.Dataset) -> list[Diagram]:
     return [diagram(own, "W_E_weight_decay") for _, own in conditions(record)]
 
 
-def changed(record: xr.Dataset) -> float:
-    """Share of cells whose phase differs between no decay of the embeddings and a decay of 1 or the next larger."""
-    rows = [one.phases[0] != one.phases[one.y >= 1 - 1e-9][:1] for one in of_tasks(record)]
+def changed(record: xr.Dataset, decay: float = 1.0) -> float:
+    """Share of cells whose phase differs between no decay of the embeddings and this one or the next larger."""
+    rows = [one.phases[0] != one.phases[one.y >= decay - 1e-9][:1] for one in of_tasks(record)]
     return float(np.mean(rows))  # nan where there is no such decay
-
-
-def beside_decoder(embeddings: xr.Dataset, *others: xr.Dataset) -> list[float]:
-    """Share of cells whose phase differs between no decay and the largest of the embeddings', over the same of the
-    decoder's decay of that size; regression, classification."""
-    shares = []
-    for one, two in zip(of_tasks(embeddings), map(diagram, others), strict=True):
-        row = np.argmin(np.abs(two.y - one.y[-1]))
-        shares.append((one.phases[0] != one.phases[-1]).mean() / (two.phases[0] != two.phases[row]).mean())
-    return shares
 
 
 def two_sided(record: xr.Dataset) -> int:
@@ -431,6 +423,6 @@ def two_sided(record: xr.Dataset) -> int:
 section.claim("fig15", "Fig. 15", "Weight decay of the embeddings hardly matters.",
     Part("cells that change from no decay to a decay of 1", changed, at_most(0.3), percent),
     Part("tasks, of two, with comprehension and memorisation without it", two_sided, exactly(2), premise=True),
-    Part("cells that change from none to the largest / under as much decay of the decoder, Fig. 6b, c", beside_decoder,
-         at_most(0.5), every=True, on=("phases_decay", "phases_regression", "phases_classification")),
-    on="phases_decay")  # fmt: skip
+    Part("cells that change from no decay to the largest",
+         lambda record: changed(record, record.W_E_weight_decay.values.max()), at_most(0.3), percent),
+    on="phases_decay", paper="“does not affect model performance much”; decays not stated")  # fmt: skip
