@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from grokbook import measures
 from grokbook.chapters.liu import CHAPTER, Settings, effective, networks, pictures, theory, training
 from grokbook.tasks import AdditionTask
 from grokbook.train import engine
@@ -116,6 +117,14 @@ def test_only_embeddings_that_obey_their_training_set_meet_alexanders_principle(
         found = networks.allowed(record.assign(W_E=(("run", "snapshot", "symbol", "feature"), W_E[:, None])))
         assert claim.judge({"outcomes": found}).outcome == outcome
     assert 0.005 < networks.by_chance(found) < 0.04  # where a training set leaves embeddings free
+
+
+def test_a_flow_from_random_starts_is_that_from_each():
+    starts = np.random.default_rng(0).uniform(-0.5, 0.5, (10, 500))
+    (pairs,) = theory.random_training_sets(10, 45, 1, generator=0)
+    own = [effective.Start(measures.standardised(one[:, None]), pairs, 1e-3) for one in starts.T[:3]]
+    fits = own[0].typical_fits([0, 3])
+    np.testing.assert_allclose(fits[:3], [[one.fit(0), one.fit(3)] for one in own])
 
 
 def test_times_that_do_not_depend_on_the_prediction_have_no_rank_correlation():
