@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BATCH = 200
+DRAWS = 1000  # of combinations, until their orders are as many as asked for
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,15 @@ class ShapeSum:
     """Name the sum of four symbols, one in each cell of a picture: Gu et al. (2025), section 6.3.
 
     A sample is the places of its symbols in the dictionary. ``ValueError`` for a symbol outside it or twice, and an
-    empty or a full training set.
+    empty or a full training set, or one that no combinations make up.
     """
 
     symbols: tuple[int, ...] = pictures.DICTIONARY  #: 0 (blank) and 3 to 12 (sides), each worth its number
     train_size: int = 3660  #: how many of the n**4 pictures are trained on
+    #: What is drawn to train on: pictures, or "combinations" of symbols, each in all its orders, others in none.
+    split: Literal["combinations"] | None = field(default=None, metadata={"recipe": "where set"})
     version: ClassVar[int] = 1
-    split_fields: ClassVar[tuple[str, ...]] = ("train_size",)
+    split_fields: ClassVar[tuple[str, ...]] = ("train_size", "split")
 
     def __post_init__(self) -> None:
         pictures.check(self.symbols)
@@ -47,10 +50,26 @@ class ShapeSum:
 
     def in_train(self, seed: int) -> NDArray[np.bool_]:
         """Which pictures a seed trains on, (n**4,)."""
-        rows = len(self.symbols) ** 4
+        rows, generator = len(self.symbols) ** 4, np.random.default_rng([seed, 0])
+        if self.split:
+            return self._combined(generator)
         mask = np.zeros(rows, bool)
-        mask[np.random.default_rng([seed, 0]).permutation(rows)[: self.train_size]] = True
+        mask[generator.permutation(rows)[: self.train_size]] = True
         return mask
+
+    def _combined(self, generator: np.random.Generator) -> NDArray[np.bool_]:
+        """All orders of some combinations: each in turn that still fits, drawn anew if they do not fill the set."""
+        orbit = theory.orbit_of(len(self.symbols), theory.group_of("all permutations"))
+        combinations, orders = np.unique(orbit, return_counts=True)
+        for _ in range(DRAWS):
+            left, chosen = self.train_size, []
+            for one in generator.permutation(len(orders)):
+                if orders[one] <= left:
+                    chosen.append(combinations[one])
+                    left -= orders[one]
+            if not left:
+                return np.isin(orbit, chosen)
+        raise ValueError(f"train_size = {self.train_size}: so many are not the orders of any combinations")
 
 
 def dictionary(n: int) -> tuple[int, ...]:

@@ -30,14 +30,15 @@ def on_pictures(name: str, s: Settings, *conditions: dict[str, Any], epochs: int
     """ResNet-18 on pictures, tested on all of them every ten epochs; answers are kept at some times.
 
     Conditions have a ``label``, sizes of ``PictureSum`` and ``ResNet18``, and may have ``weights``, a file to start
-    from; drawing and weight decay are the page's, like number of symbols and share trained on, unless they say.
+    from, and a ``split``; drawing and weight decay are the page's, like number of symbols and share trained on, unless
+    they say.
     """
     runs = []
     for condition in conditions:
         sizes = {"classes": OUTPUTS, "drawing": s.drawing, "weight_decay": s.weight_decay, **condition}
         label, decay, weights = sizes.pop("label"), sizes.pop("weight_decay"), sizes.pop("weights", "")
         drawn = {name: sizes[name] for name in ("size", "channels")} | {"drawing": sizes.pop("drawing")}
-        task = PictureSum(dictionary(s.symbols), s.train_size, **drawn)
+        task = PictureSum(dictionary(s.symbols), s.train_size, sizes.pop("split", None), **drawn)
         model = ResNet18.pretrained(weights, **sizes) if weights else ResNet18(**sizes)
         runs += [run(task, model, seed, epochs=epochs, weight_decay=decay, label=label) for seed in range(seeds)]
     one = steps_per_epoch(s.train_size)
