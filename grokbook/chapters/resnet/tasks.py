@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokbook.chapters.resnet import pictures, theory
+from grokbook.checks import one_of
 from grokbook.lazy import torch
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ShapeSum:
     def __post_init__(self) -> None:
         pictures.check(self.symbols)
         theory.check(len(self.symbols), self.train_size)
+        one_of("split", self.split or "combinations", ("combinations",))
 
     @property
     def classes(self) -> int:

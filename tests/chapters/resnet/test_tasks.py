@@ -26,6 +26,14 @@ def test_a_seed_trains_on_the_stated_number_of_pictures() -> None:
     assert tasks.steps_per_epoch(3660) == 19 and tasks.steps_per_epoch(600) == 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_split_by_combinations_shows_all_orders_of_some_and_none_of_others(seed: int) -> None:
+    task = tasks.ShapeSum(tasks.dictionary(7), 600, "combinations")
+    mask = task.in_train(seed)
+    known, others = (set(map(tuple, np.sort(task.table()[0][one]).tolist())) for one in (mask, ~mask))
+    assert mask.sum() == 600 and not known & others and len(known | others) == 210
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_network_is_given_the_picture_of_the_symbols(channels: int) -> None:
     task = tasks.PictureSum(SMALL.symbols, 20, size=32, channels=channels)
@@ -89,6 +97,8 @@ def test_accuracy_of_no_picture_is_missing() -> None:
         (lambda: tasks.ShapeSum((0, 2)), "symbol 2"),
         (lambda: tasks.ShapeSum((0, 3, 3)), "different"),
         (lambda: tasks.ShapeSum((0, 3), 16), "train_size = 16: between 1 and 15 of the 16"),
+        (lambda: tasks.ShapeSum((0, 3), 3, "combinations").in_train(0), "train_size = 3: so many are not the orders"),
+        (lambda: tasks.ShapeSum(split="by_hand"), "split must be one of 'combinations', got 'by_hand'"),
         (lambda: tasks.PictureSum(size=16), "too few pixels"),
         (lambda: tasks.PictureSum(drawing="by_hand"), "'by_hand'"),
     ],
