@@ -38,11 +38,8 @@ def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArr
         bottom two symbols, or the top two, change places. Only pictures count whose two symbols differ. In the
         released drawing the bottom cells are drawn alike, the top ones are not.
     """
-    n = len(task.symbols)
     places, labels = task.table()
-    orbit = theory.orbit_of(n, theory.group_of("all permutations"))
-    error, test = given - labels, ~in_train
-    seen = np.stack([np.isin(orbit, orbit[row]) for row in in_train])
+    error, test, seen = given - labels, ~in_train, known(task, in_train)
     found = {
         "within_one": _mean(np.abs(error) <= 1, test),
         "signed_error": _mean(error, test),
@@ -52,6 +49,12 @@ def errors(task: ShapeSum, given: NDArray, in_train: NDArray) -> dict[str, NDArr
     for name, (one, other) in (("swap_alike", (2, 3)), ("swap_odd", (0, 1))):
         found[name] = _mean(given[:, exchanged(task, one, other)] == given, test & (places[:, one] != places[:, other]))
     return found
+
+
+def known(task: ShapeSum, in_train: NDArray) -> NDArray[np.bool_]:
+    """(M, n**4) of which pictures a permutation is trained on, like ``in_train``."""
+    orbit = theory.orbit_of(len(task.symbols), theory.group_of("all permutations"))
+    return np.stack([np.isin(orbit, orbit[row]) for row in in_train])
 
 
 def exchanged(task: ShapeSum, one: int, other: int) -> NDArray[np.int64]:

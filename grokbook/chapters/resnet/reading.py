@@ -113,6 +113,16 @@ def final(record: xr.Dataset, curve: str = "test_accuracy") -> Array:
     return during(record, curve, 0.95 * end, end)
 
 
+def past_order(record: xr.Dataset, level: float = 0.9) -> Array:
+    """(run,) test accuracy when that share of the answers first stays as two cells change places, once all is fitted.
+
+    Of the two bottom cells and of the two top ones; nan where it never does.
+    """
+    stays = np.minimum(record.swap_alike, record.swap_odd) >= level
+    there = stays & (record.train_accuracy >= FIT)  # a network that broke down may answer all pictures alike
+    return record.test_accuracy.isel(step=there.argmax("step")).where(there.any("step")).values
+
+
 def delay(record: xr.Dataset) -> Array:
     """(run,) time to understand the test set over time to fit the training set; nan where one of them never is."""
     return _known(t_test(record)) / _known(t_fit(record))
