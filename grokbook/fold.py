@@ -76,8 +76,7 @@ def claim_row(page: Page, claim: Claim, today: Verdict, before: Verdict) -> str:
         inside += f"<p>Forecast before training: {words.html(claim.forecast)}.</p>"
     if page.at_home:
         inside += "".join(f"<p>{words.html(line)}</p>" for line in register.story(entry))
-    if session.current().whole:
-        inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
+    inside += f'<p><a href="scorecard.html#{page.chapter.name}-{escape(claim.id)}">In the scorecard</a></p>'
     summary = f"<b>{escape(claim.figure)}</b> {whose}{words.html(claim.statement)} "
     verdict = badge(counted.outcome, counted.size, whose=claim.whose, changed=changed, today=today.outcome)
     summary += f'<span class="found">{said} {verdict}</span>'

@@ -19,7 +19,6 @@ class Session:
     device: str = "auto"  #: or ``"cpu"`` or ``"cuda"``
     fresh: bool = False  #: whether stored records are ignored
     figures: str = ""  #: stands for figures/: a chapter saves into <it>/<chapter>/; empty: nothing is saved
-    whole: bool = False  #: whether all pages are made, which may then lead to each other
     log: str = ""  #: a JSON-lines file; every record obtained appends a line
     progress: str = ""  #: a text file; lines appended to it are shown in the terminal
     turn: str = ""  #: a file that is locked by the chapter which trains with all cores or the GPU

@@ -36,6 +36,7 @@ from grokbook.train.records import ROOT, write_whole
 SCALES = ("full", "quick")
 SUMMARIES = ("intro", "scorecard", "gallery")  # chapters made of what all others leave in figures/
 BACK = "git checkout results brings back committed ones, grokbook train makes others anew"
+SCORECARD = re.compile(r'<p><a href=\\"scorecard\.html#[^>]*>In the scorecard</a></p>')  # as a notebook has it
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # as a terminal is told of them
 
 
@@ -123,6 +124,8 @@ def make_chapter(chapter: str, given: Mapping[str, Any], settings: Settings) -> 
         place = settings.build / "chapter" / chapter
         stage = _stage(settings.root, place / "stage", only=chapter)
         _execute({chapter: values}, stage, settings)
+        page = stage / "book" / f"{chapter}.ipynb"
+        page.write_text(SCORECARD.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")  # which is not made
         # Not strict: a reference to a page that is left out here is no error.
         index = _render(stage, place / "html", place / "jupyter-book.log", strict=False)
         return index.parent / "book" / f"{chapter}.html"
@@ -189,7 +192,6 @@ def _execute(given: Mapping[str, dict[str, Any]], stage: Path, settings: Setting
         device=settings.device,
         fresh=settings.fresh,
         figures=str(stage / "figures"),
-        whole=len(given) > 1,
         log=str(log),
         progress=str(progress),
         turn=str(settings.build / "lock.training"),
