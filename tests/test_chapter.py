@@ -162,7 +162,7 @@ def test_a_budget_is_spent_on_networks_that_no_record_has():
     assert one == 0 and six == pytest.approx(1e-15 * planning.work(wanted(HOME, seeds=6)) / 6)
 
 
-def test_a_page_made_again_has_as_many_networks_as_before(monkeypatch):
+def test_a_page_made_again_has_as_many_networks_as_before():
     small = {"p": 7, "width": 8, "gd_steps": 3, "seeds": 3}
     one, three = (petaflop(CHAPTER.experiments["learning_curves"](Settings(**small | {"seeds": n}))) for n in (1, 3))
     found = [CHAPTER.page(small | {"budget": (one + three) / 2})["learning_curves"] for _ in range(2)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -133,7 +132,7 @@ def same_errors(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Setti
     """
     task = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0]))
     places = task.table()[0]
-    runs = [*chain(*(settled(record, task) for record in (fig7, wider, finer)))]
+    runs = [*itertools.chain(*(settled(record, task) for record in (fig7, wider, finer)))]
     found: list[tuple[str, float, float]] = []
 
     def compare(kind: str, one: NDArray, two: NDArray, where: NDArray[np.bool_]) -> None:
@@ -162,7 +161,7 @@ def misleading(fig7: xr.Dataset, wider: xr.Dataset, finer: xr.Dataset, s: Settin
     set and, for chance, the mean over ten "others", drawn alike, on pictures that are in neither.
     """
     task, found = ShapeSum(dictionary(s.symbols), int(fig7.train_size[0])), []
-    for test, errors in chain(*(settled(record, task) for record in (fig7, wider, finer))):
+    for test, errors in itertools.chain(*(settled(record, task) for record in (fig7, wider, finer))):
         given = errors[-1] + task.table()[1]
         others = [misled(task, given, test & ~other, other) for other in map(task.in_train, range(1000, 1010))]
         found.append((misled(task, given, test, ~test), np.mean(others, 0)))

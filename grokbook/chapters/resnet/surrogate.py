@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
@@ -22,6 +24,7 @@ section = Section("surrogate")
 
 SEVEN, ELEVEN = ShapeSum(dictionary(7), 600), ShapeSum()
 NINE = ShapeSum(dictionary(9), 1640)
+HALF = ShapeSum(dictionary(7), 1200, "combinations")
 
 
 def _net(task: ShapeSum, width: int = 128, *, shared: bool = False) -> SlotMLP:
@@ -72,9 +75,11 @@ def slots_shared(s: Settings, *, epochs: Epochs = 500, seeds: Seeds = 3) -> Expe
 def slots_combinations(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) -> Experiment:
     """Seven symbols at the decay that has a late rise, shown half of the pictures, or half or a quarter of the
     combinations of symbols, each in all its orders."""
-    tasks = {"half, drawn singly": ShapeSum(dictionary(7), 1200)}
-    for name, size in (("half", 1200), ("a quarter", 600)):
-        tasks[f"{name} of the combinations"] = ShapeSum(dictionary(7), size, "combinations")
+    tasks = {
+        "half, drawn singly": replace(HALF, split=None),
+        "half of the combinations": HALF,
+        "a quarter of the combinations": replace(HALF, train_size=600),
+    }
     conditions = ((name, task, _net(task), 1e-3) for name, task in tasks.items())
     return _experiment("slots_combinations", epochs, seeds, *conditions)
 
@@ -82,8 +87,7 @@ def slots_combinations(s: Settings, *, epochs: Epochs = 7000, seeds: Seeds = 3) 
 @section.experiment(quick={"epochs": 50, "seeds": 1})
 def slots_longer(s: Settings, *, epochs: Epochs = 30_000, seeds: Seeds = 3) -> Experiment:
     """Half of the combinations again, for more than four times as long."""
-    task = ShapeSum(dictionary(7), 1200, "combinations")
-    return _experiment("slots_longer", epochs, seeds, ("half of the combinations", task, _net(task), 1e-3))
+    return _experiment("slots_longer", epochs, seeds, ("half of the combinations", HALF, _net(HALF), 1e-3))
 
 
 def of(record: xr.Dataset, label: str) -> xr.Dataset:

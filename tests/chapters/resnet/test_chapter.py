@@ -57,6 +57,21 @@ def test_a_course_as_in_the_figure_reproduces_it() -> None:
     assert set(found.values()) == {"reproduced"}
 
 
+@pytest.mark.parametrize(
+    "fitted, stays, right, outcome",
+    [
+        (1.0, 1.0, 0.1, "reproduced"),  # past the order, and not yet at the sum
+        (1.0, 0.9, 0.9, "not reproduced"),  # both at once
+        (1.0, 0.3, 0.1, "not reproduced"),  # a memory of pictures
+        (0.1, 1.0, 0.1, "not reproduced"),  # all pictures answered alike, as by a network that broke down
+    ],
+)
+def test_a_network_that_learnt_nothing_does_not_see_past_the_order(fitted, stays, right, outcome) -> None:
+    curves = {"train_accuracy": fitted, "swap_alike": stays, "swap_odd": stays, "test_accuracy": right}
+    record = xr.Dataset({name: (("run", "step"), np.full((2, 3), value)) for name, value in curves.items()})
+    assert CHAPTER.claims["order-first"].judge({"combinations": record}).outcome == outcome
+
+
 def test_a_plateau_without_a_rise_is_no_jump() -> None:
     assert outcomes("plateau only") == {
         "fig7-fit": "reproduced",
