@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,7 @@ from grokbook import curves
 from grokbook.chapter import Section
 from grokbook.chapters.gromov import Settings, theory
 from grokbook.chapters.gromov.training import ADAMW, adamw, gradient_descent, seeded, ways_to_train
-from grokbook.claims import Part, above, at_least, at_most, below, between, exactly
+from grokbook.claims import Part, at_least, at_most, below, between, exactly
 from grokbook.curves import last, median, sweep, t_test, t_train
 from grokbook.models.mlp import TwoLayerMLP
 from grokbook.optim import Optimizer
@@ -54,6 +55,14 @@ def gentle_momentum(
         for alpha in shares:
             runs += seeded(s.few, ModularTask(s.p, "n + m", alpha), model, how, limit, label)
     return Experiment("gromov/gentle_momentum", tuple(runs), Schedule(log=100, every=20), stop=Stop())
+
+
+@section.experiment(quick={"limit": 120})
+def gentle_descent(s: Settings, *, shares: Shares = (0.25, 0.3, 0.35), limit: Steps = 40_000) -> Experiment:
+    """Its plain gradient descent there at half the rate, for as long, in effective time, as momentum at a tenth."""
+    how, model = gradient_descent(0.5e6, s.p, s.width), TwoLayerMLP(s.p, s.width, "input_mean_field")
+    each = (seeded(s.few, ModularTask(s.p, "n + m", alpha), model, how, limit, "half the rate") for alpha in shares)
+    return Experiment("gromov/gentle_descent", tuple(chain(*each)), Schedule(log=100, every=20), stop=Stop())
 
 
 @section.experiment(quick={"gd_limit": 150, "adamw_limit": 80}, smaller=[{"seeds": 2}])
@@ -142,12 +151,6 @@ def leaps(record: xr.Dataset) -> NDArray[np.bool_]:
     return np.array([bool((row[1:] > 1.2 * row[:-1]).any()) for row in known])
 
 
-def leaps_at_least(record: xr.Dataset, gentle: xr.Dataset) -> bool:
-    """Whether plain gradient descent leaps at its smallest share, so that a smooth rate of momentum has no like."""
-    own = select(record, label="GD", train_fraction=least_share(record, "GD"))
-    return bool(leaps(own).any())
-
-
 def time_at(record: xr.Dataset, label: str, alpha: float) -> float:
     """Median t_test at a share of the data; nan if none is near."""
     x, table = times_over_shares(record, label)
@@ -159,16 +162,21 @@ def speed_up(record: xr.Dataset) -> float:
     return time_at(record, "GD", 0.5) / time_at(record, "GD + momentum", 0.5)
 
 
-def saved_by_momentum(record: xr.Dataset, gentle: xr.Dataset, *, effective: bool) -> float:
-    """By how much momentum lowers the smallest share, at the rate that needs least.
+def saved_by_momentum(plain: xr.Dataset, heavy: xr.Dataset, *, effective: bool) -> float:
+    """By how much momentum lowers the smallest share, where train loss of both falls smoothly.
 
-    Effective: a step of it counts 1 / (1 - momentum) times.
+    Effective: a step of it counts 1 / (1 - momentum) times, and twice as many of plain descent at half the rate are as
+    long as those of momentum at a tenth; else both have as many steps.
     """
-    plain, heavy = select(record, label="GD"), select(record, label="GD + momentum")
-    longest = float(plain.steps.max()) * (1 - float(heavy.momentum.values[0]) * effective)
-    least = [least_share(record, "GD + momentum", longest)]
-    least += [least_share(gentle, label, longest) for label in GENTLE]
-    return round(min(1.0, least_share(record, "GD")) - min(1.0, *least), 6)
+    longest = np.inf if effective else float(heavy.steps.max())
+    least = least_share(plain, "half the rate", longest), least_share(heavy, "a tenth of the rate")
+    return round(min(1.0, least[0]) - min(1.0, least[1]), 6)
+
+
+def rough(plain: xr.Dataset, heavy: xr.Dataset) -> bool:
+    """Whether train loss leaps at the smallest share of either, so that its rate says nothing on data."""
+    pairs = ((plain, "half the rate"), (heavy, "a tenth of the rate"))
+    return any(leaps(select(one, label=label, train_fraction=least_share(one, label))).any() for one, label in pairs)
 
 
 def enough(record: xr.Dataset, label: str) -> float:
@@ -255,17 +263,16 @@ section.claim(
     forecast="about 6 at p = 53",
 )
 
-LESS = "smallest share, GD less momentum at the rate that needs least, at equal"
-ROUGH = "train loss of plain GD leaps at its smallest share", leaps_at_least
+LESS = "smallest share, GD at half the rate less momentum at a tenth, at equal"
+ROUGH = "train loss leaps at the smallest share of one of them", rough
 section.claim(
     "fig4a-iv",
     "Fig. 4a",
     "Momentum lowers the amount of data that is needed.",
     Part(f"{LESS} steps", partial(saved_by_momentum, effective=False), at_least(0.05), open=ROUGH),
     Part(f"{LESS} effective time", partial(saved_by_momentum, effective=True), at_least(0.05), open=ROUGH),
-    on=("data_fraction", "gentle_momentum"),
-    forecast="it does not",
-    earlier=[Part(f"{LESS} effective time", partial(saved_by_momentum, effective=True), above(0.05), open=ROUGH)],
+    on=("gentle_descent", "gentle_momentum"),
+    forecast="it does not: 30 % for both",
 )
 
 section.claim(
