@@ -151,6 +151,11 @@ def leaps(record: xr.Dataset) -> NDArray[np.bool_]:
     return np.array([bool((row[1:] > 1.2 * row[:-1]).any()) for row in known])
 
 
+def knows(record: xr.Dataset, label: str, alpha: float) -> float:
+    """Median test accuracy at the end of the networks with a share of the data; nan if there is none."""
+    return float(median(last(select(record, label=label, train_fraction=alpha), "test_accuracy")))
+
+
 def time_at(record: xr.Dataset, label: str, alpha: float) -> float:
     """Median t_test at a share of the data; nan if none is near."""
     x, table = times_over_shares(record, label)
