@@ -20,7 +20,10 @@ WIDTHS = (20, 40, 60, 75, 97, 120, 150, 200, 500, 1000)
 
 def outputs(p: int, phases: NDArray) -> NDArray[np.float64]:
     """(p, p, p) outputs of the analytic network, from the waves of eq. 11: much quicker than its hidden layer."""
-    return np.sum(list(theory.wave_families(p, phases).values()), axis=0)
+    made, *others = theory.wave_families(p, phases).values()
+    for one in others:
+        made += one
+    return made
 
 
 def over_widths(p: int, widths: Sequence[int], seeds: int) -> xr.Dataset:
