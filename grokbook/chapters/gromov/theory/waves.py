@@ -41,7 +41,7 @@ def wave_families(p: int, phases: ArrayLike) -> dict[str, NDArray[np.float64]]:
     families = {}
     for name, (weight, (a, b, c)) in WAVES.items():
         sums = 2 * weight / width * np.cos(turns + np.array([a, b, c]) @ phases).sum(-1)  # (p,) by residue
-        families[name] = sums[(n + c * m) % p][(a * n + b * m) % p]  # rows of all q, ten times as quick as single ones
+        families[name] = sums[(n + c * m) % p][(a * n + b * m) % p]  # row by row, which is quicker
     return families
 
 
