@@ -143,6 +143,18 @@ def still_waiting(record: xr.Dataset) -> tuple[float, float]:
     return float(median(answered[some])), correlation(times.fitted[some], times.done[some])[0]
 
 
+def within_settings(record: xr.Dataset) -> float:
+    """How often the test loss ranks the times to come as well if it is dealt anew among the seeds of each setting."""
+    times, draw = Times(record), np.random.default_rng(0)
+    some = np.flatnonzero(times.grok & (times.done > 2 * times.fitted))
+    values, label = at(record, record.test_loss.values, 2 * times.fitted)[some], record.label.values[some]
+    order = np.argsort(label, kind="stable")
+    places = np.unique(label[order], return_inverse=True)[1]
+    dealt = [values[order][np.lexsort((draw.random(len(some)), places))] for _ in range(SHUFFLES)]
+    ranks = np.array([spearman(one, times.done[some][order]) for one in (values[order], *dealt)])
+    return float((ranks >= ranks[0] - 1e-9).mean())
+
+
 def correlation(x: Array, y: Array) -> list[float]:
     """Spearman's, with the 5th and 95th percentile of a bootstrap over runs."""
     known = np.isfinite(x)
@@ -174,11 +186,12 @@ def _gain(size: Mapping[str, Array]) -> Array:
     return np.nanmax(others, axis=0, initial=0.0) - np.max([size[name] for name in BASELINES], axis=0)
 
 
-def chance(record: xr.Dataset) -> Array:
+def chance(record: xr.Dataset, *, perfect: bool = False) -> Array:
     """(1 + SHUFFLES,) what the best measure gains: first as it is, then with the times to come dealt anew.
 
     The times of a setting stay together and go to another one, to any of its seeds. One setting with fewer networks
     than the others shifts the times by as many. A measure that is not known of all networks that wait is left out.
+    Perfect: with one more measure, which knows the times to come.
     """
     times = Times(record)
     waiting = np.flatnonzero(times.done > 2 * times.fitted)
@@ -196,8 +209,12 @@ def chance(record: xr.Dataset) -> Array:
     draw = np.random.default_rng(0)
     places = np.tile(np.arange(setting.max() + 1), (SHUFFLES, 1))
     drawn = draw.permuted(places, axis=1)[:, setting] + draw.random((SHUFFLES, len(waiting)))
-    dealt = scaled(np.minimum(times.done, 1e12))[np.vstack([np.arange(len(waiting)), drawn.argsort(1)])]
-    return _gain({name: np.abs(dealt @ scaled(at(record, curve(record, name), 2 * times.fitted))) for name in CURVES})
+    known = scaled(np.minimum(times.done, 1e12))  # never is last
+    dealt = known[np.vstack([np.arange(len(waiting)), drawn.argsort(1)])]
+    found = {name: scaled(at(record, curve(record, name), 2 * times.fitted)) for name in CURVES}
+    return _gain(
+        {name: np.abs(dealt @ one) for name, one in (found | {"perfect": known} if perfect else found).items()}
+    )
 
 
 def answers(record: xr.Dataset) -> xr.Dataset:
@@ -208,12 +225,12 @@ def answers(record: xr.Dataset) -> xr.Dataset:
     of the networks that never generalise that go as far; ``wolf_random`` of those with a random table. ``lead_after``
     and its like are the same for the way from where the training set is learnt on. ``back`` (measure,): how far it
     turns back. ``follows`` (measure,): its rank correlation with the test loss once the training set is learnt, median
-    over networks that generalise; ``follows_never`` over those that do not. ``later`` (measure, value): rank
-    correlation, with its interval, of the value after twice the time to learn the training set with the time to
-    generalise, over networks that have not by then; ``rank`` (measure,) among those of them that will, ``which``
-    (measure,) how surely a threshold tells these from the others. ``knows`` (measure,): the same for networks that have
-    generalised, at their end, and those that have not, at their end or when they learnt their training set. ``chance``
-    (draw,): what luck gains (see ``chance``).
+    over networks that generalise, ``close`` that of its size; ``follows_never`` over those that do not. ``later``
+    (measure, value): rank correlation, with its interval, of the value after twice the time to learn the training set
+    with the time to generalise, over networks that have not by then; ``rank`` (measure,) among those of them that will,
+    ``which`` (measure,) how surely a threshold tells these from the others. ``knows`` (measure,): the same for networks
+    that have generalised, at their end, and those that have not, at their end or when they learnt their training set.
+    ``chance`` (draw,): what luck gains (see ``chance``).
     ``groks`` and ``never`` are how many of each there are, ``waiting`` how many of the first are still to come.
     """
     times = Times(record)
@@ -236,6 +253,7 @@ def answers(record: xr.Dataset) -> xr.Dataset:
                 found[kind].append(np.isfinite(moved[some]).mean() if known and some.any() else np.nan)
         beside = follows(record, values, times)
         found["follows"].append(median(beside[times.grok]))
+        found["close"].append(median(np.abs(beside[times.grok])))
         found["follows_never"].append(median(beside[times.never]))
         found["back"].append(back(values, times))
         later = at(record, values, 2 * times.fitted)
@@ -331,7 +349,7 @@ def by_luck(*studies: xr.Dataset) -> float:
 
 def closeness(study: xr.Dataset) -> dict[str, float]:
     """How closely each measure follows the test loss, in whichever sense, where networks generalise; or nan."""
-    return {name: abs(of(study, "follows", name)) for name in WATCHED}
+    return {name: of(study, "close", name) for name in WATCHED}
 
 
 def clock(study: xr.Dataset) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from grokbook.chapters.resnet.tasks import steps_per_epoch
 from grokbook.curves import first, median
-from grokbook.measures.common import Array
+from grokbook.measures.common import Array, ratio
 
 FIT, LEARNT = 0.99, 0.9  # train accuracy of "fitted", test accuracy of "understood"
 
@@ -64,9 +66,9 @@ def before_fit(record: xr.Dataset) -> Array:
     """What each run knows of the other pictures before it fits, and later with as much of its training set right.
 
     Returns:
-        (3, run): the highest test accuracy until the training set is fitted; the median of test over train accuracy
-        where the latter is 0.5 to 0.95, until then but at most for 130 epochs; and the same after it. nan where
-        there is no such moment.
+        (4, run): the highest test accuracy until the training set is fitted; the median of test over train accuracy
+        where the latter is 0.5 to 0.95, until then but at most for 130 epochs; the same after it, nan where there is
+        no such moment; and how many moments the first of these medians is of.
     """
     at, found = epochs(record), []
     for run, fit in enumerate(t_fit(record)):
@@ -74,14 +76,29 @@ def before_fit(record: xr.Dataset) -> Array:
         half = (train >= 0.5) & (train <= 0.95)
         moments = half & (at <= min(fit, 130)), half & (at > fit)
         early, later = (median(test[some] / train[some]) for some in moments)
-        found.append((test[at <= fit].max(), early, later))
-    return np.reshape(found, (-1, 3)).T
+        found.append((test[at <= fit].max(), early, later, moments[0].sum()))
+    return np.reshape(found, (-1, 4)).T
 
 
 def broken(record: xr.Dataset) -> Array:
     """(run,) how often, of the times looked at once the training set was fitted, it is not; nan if it never was."""
     later = record.train_accuracy.where(record.step >= _by_run(record, t_fit(record)))
     return ((later < FIT).sum("step") / later.notnull().sum("step")).values
+
+
+def across_breakdowns(record: xr.Dataset) -> Array:
+    """(run,) the share of the rise in test accuracy, from fitting to understanding or the end, that takes breakdowns.
+
+    It lies between two looks at which the training set is fitted, with less than nine tenths of that right in between.
+    """
+    at, found = epochs(record), []
+    for run, (fit, late) in enumerate(zip(t_fit(record), t_late(record), strict=True)):
+        train, test = record.train_accuracy.values[run], record.test_accuracy.values[run]
+        fitted = np.flatnonzero((at >= fit) & (at <= late) & (train >= FIT))
+        gains = np.diff(test[fitted])
+        lost = np.array([np.nanmin(train[one:next]) < 0.9 for one, next in pairwise(fitted)], bool)
+        found.append(ratio(gains[lost].sum(), gains.sum()))
+    return np.array(found)
 
 
 def plateau(record: xr.Dataset, curve: str = "test_accuracy", quantile: float = 0.5) -> Array:

@@ -54,6 +54,9 @@ def test_a_measure_follows_the_test_loss_from_where_the_training_set_is_learnt_o
     fall[name][1::2] = draws
     found, noise = answers.answers(fall), answers.answers(made(lambda done, draw: draw.random((RUNS, len(STEPS)))))
     assert answers.of(found, "follows", "IPR") == pytest.approx(1) == answers.of(found, "follows_never", "IPR")
+    fall[name][::4] *= -1  # half of those that generalise run against it, each as closely
+    against = answers.answers(fall)
+    assert answers.of(against, "close", "IPR") == pytest.approx(1) and abs(answers.of(against, "follows", "IPR")) < 0.1
     assert abs(answers.of(noise, "follows", "IPR")) < 0.3
     still = answers.answers(made(lambda done, draw: np.ones((RUNS, len(STEPS)))))
     assert np.isnan(answers.of(still, "follows", "IPR"))  # and meets no bound
@@ -117,7 +120,19 @@ def test_shuffled_times_seldom_give_the_gain_of_a_measure_that_knows_them():
     known = {name: np.abs(answers.of(found, "later", name)) for name in answers.CURVES}
     assert answers._gain(known) == pytest.approx(float(found.chance[0]))
     assert answers.luck(found) < 0.02
+    two = waiting(lambda done, level: level)
+    two = two.isel(run=np.isin(two.label.values, ["0", "1"]))  # with so few settings not even the times are enough
+    perfect = [answers.chance(one, perfect=True) for one in (two, waiting(lambda done, level: level))]
+    assert [(one >= one[0] - 1e-9).mean() > 0.05 for one in perfect] == [True, False]
     assert answers.luck(found, 0.0) > answers.luck(found, 0.2) > answers.luck(found, 0.6)
+
+
+def test_a_loss_that_ranks_settings_and_not_their_seeds_does_no_better_than_luck_within_them():
+    for measure, low, high in ((lambda done: done, 0, 0.01), (lambda done: done // 100, 0.9, 1)):
+        record = waiting(lambda done, level: level)
+        done = np.minimum(answers.Times(record).done, 2000)
+        record["test_loss"] = ("run", "step"), np.broadcast_to(measure(done)[:, None], (RUNS, len(STEPS)))
+        assert low <= answers.within_settings(record) <= high
 
 
 @pytest.mark.parametrize("alike", [False, True])

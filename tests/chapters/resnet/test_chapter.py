@@ -126,13 +126,22 @@ def test_how_often_training_is_broken_counts_from_the_fit_on() -> None:
     assert np.isnan(reading.broken(course("never fitted"))).all()
 
 
+def test_a_rise_belongs_to_a_breakdown_where_the_training_set_is_lost_during_it() -> None:
+    calm, torn = course("grokking"), course("grokking")
+    torn.train_accuracy.values[:, 240:258] = 0.5  # epochs 2,400 to 2,570, most of the rise
+    torn.train_accuracy.values[2, 240:258] = 0.95  # not lost
+    assert reading.across_breakdowns(calm).tolist() == [0, 0, 0]
+    assert reading.across_breakdowns(torn) == pytest.approx([0.9, 0.9, 0], abs=0.1)
+    assert np.isnan(reading.across_breakdowns(course("never fitted"))).all()
+
+
 def test_moments_before_the_fit_are_held_against_later_ones_with_as_much_of_the_training_set() -> None:
     record = course("plateau only")
     record.train_accuracy.values[1, 6:] = 1
     record.train_accuracy.values[1, [5, 150]] = 0.6
     record.test_accuracy.values[1, 5] = 0.6
     found = reading.before_fit(record)
-    assert [one[1] for one in found] == pytest.approx((0.6, 1.0, 0.5), abs=0.02)
+    assert [one[1] for one in found] == pytest.approx((0.6, 1.0, 0.5, 1), abs=0.02)
     assert np.isnan(found[2][0])  # never as little again
     assert np.isnan(reading.before_fit(course("never fitted"))[2]).all()
 
