@@ -467,6 +467,7 @@ section.claim(
          lambda *studies: sum(luck(one) <= 0.05 for one in studies), at_least(3)),
     on=ALL,
     forecast="fewer than three: the best of a dozen measures gains something by chance, and still not that much",
+    note="On the perceptron and the toy, with few settings that wait, no measure could pass",
     whose="ours",
 )  # fmt: skip
 section.claim(
