@@ -19,7 +19,7 @@ from grokbook.chapters.power.training import ADAMW, GRID, batch
 from grokbook.chapters.waits import Settings
 from grokbook.claims import Part, at_least
 from grokbook.curves import least_t_test
-from grokbook.measures.common import Array
+from grokbook.measures.common import Array, ratio
 from grokbook.models.decoder import Decoder
 from grokbook.models.pair_transformer import PairTransformer
 from grokbook.optim import WarmAdamW
@@ -138,6 +138,15 @@ def components(rows: float, columns: float, of: int) -> Array:
     return parts / parts.sum()
 
 
+def ceiling(own: float, other: float, of: int) -> float:
+    """The most that rows' part may be, of theirs and the pair's: the end of a 95 % interval; from `shares`."""
+    from scipy.stats import f  # type: ignore[import-untyped]
+
+    luck = (1 - own - other) / (of - 1) * f.ppf(0.025, of - 1, (of - 1) ** 2)
+    beyond = max(own - luck, 0.0)
+    return float(ratio(beyond, beyond + of * luck))
+
+
 @section.study
 def deals(transformer_dealt: xr.Dataset, decoder_dealt: xr.Dataset, s: Settings) -> xr.Dataset:
     """(family, of) shares of the variance of ln t_test by the deal and by the weights; (family,) what at most 5 % of
@@ -239,6 +248,7 @@ section.claim(
            lambda deals: deals.share.sel(of="deal"), at_least(0.5), percent),
     on="deals",
     whose="ours",
+    note="Five by five networks are few: a set that makes half of the variance meets it in one draw of two",
 )  # fmt: skip
 section.claim(
     "chaos",

@@ -125,7 +125,7 @@ def plain(powers: xr.Dataset) -> Array:
 section.claim(
     "inverse-decay",
     "beside Truong et al. (2026)",
-    "Under AdamW the wait goes as one over the weight decay.",
+    "Under AdamW the wait goes as one over the weight decay, by itself.",
     Part(
         "power of the decay that t_test − t_train goes with, all weights decaying, shallowest family",
         lambda powers: plain(powers).max(),
@@ -134,4 +134,5 @@ section.claim(
     Part("steepest family", lambda powers: plain(powers).min(), at_least(-1.2), premise=True),
     forecast="fails: by a first, rough look about −1 of Power's decoder, and −0.6 of Liu's MNIST",
     whose="ours",
+    note="The logarithm of a ratio of norms that belongs to the law of Truong et al. is not in it",
 )

@@ -17,7 +17,7 @@ from grokbook.chapters.waits import Settings
 from grokbook.chapters.waits.decays import ALL, KNOWN, PICTURES, line_of
 from grokbook.chapters.waits.waits import COMMITTED, FAMILIES, GRID, crossings, records
 from grokbook.claims import Part, at_most
-from grokbook.measures.common import Array
+from grokbook.measures.common import Array, ratio
 from grokbook.words import percent, times
 
 section = Section("norms")
@@ -88,6 +88,14 @@ def read(norms: xr.Dataset, at: ArrayLike) -> Array:
 def then(norms: xr.Dataset, of: str = "t_test") -> Array:
     """(network,) the logarithm of each network's norm at its own time."""
     return np.diag(read(norms, norms[of].values))
+
+
+def worn(norms: xr.Dataset, family: str) -> Array:
+    """(network,) the wait over what decay by itself would take from the norm at t_train to that at t_test."""
+    own = norms.isel(network=(norms.family.values == family) & (norms.decay.values > 0))
+    rate = np.array([json.loads(one)["optimizer"]["lr"] for one in own.setting.values])
+    wait = (own.t_test - own.t_train).values
+    return np.asarray(ratio(wait * rate * own.decay.values, then(own, "t_train") - then(own)))
 
 
 def sums(norms: xr.Dataset, family: str, p: int) -> xr.Dataset:

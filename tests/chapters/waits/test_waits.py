@@ -211,6 +211,27 @@ def test_the_deal_and_the_weights_share_the_variance():
     np.testing.assert_allclose(dealt.components(*pooled[:2] / pooled[2], 5), [1 / 6, 1 / 6, 2 / 3], atol=0.02)
 
 
+def test_the_most_that_a_set_may_make_is_not_less_than_it_does_make_in_all_but_one_of_forty_tables():
+    draw, half = np.random.default_rng(0), np.sqrt(0.5)
+    tables = half * draw.normal(size=(2000, 5, 1)) + half * draw.normal(size=(2000, 5, 5))
+    found = np.array([dealt.shares(one) for one in tables])
+    most = np.array([dealt.ceiling(*one, 5) for one in found])
+    assert np.mean(most >= 0.5) == pytest.approx(0.975, abs=0.01)
+    assert np.mean(found[:, 0] >= 0.5) == pytest.approx(0.5, abs=0.05)  # as a note of the claim says
+    assert dealt.ceiling(1.0, 0.0, 5) == 1 and dealt.ceiling(0.0, 0.5, 5) == 0 and np.isnan(dealt.ceiling(0.0, 1.0, 5))
+
+
+def test_weights_that_decay_alone_wears_down_wait_as_long_as_that_takes():
+    steps, setting = np.geomspace(1, 1e5, 500), json.dumps({"optimizer": {"lr": 1e-3}})
+    decay, slower = np.array([0.1, 0.3, 0.0]), np.array([1, 0.5, 1])
+    columns = {"family": ["one"] * 3, "setting": [setting] * 3, "decay": decay, "t_train": [100.0] * 3}
+    columns["t_test"] = np.full(3, 5_000.0)
+    data = {name: ("network", one) for name, one in columns.items()}
+    norm = np.exp(-1e-3 * (slower * decay)[:, None] * steps)
+    made = xr.Dataset(data | {"norm": (("network", "step"), norm)}, {"step": steps})
+    np.testing.assert_allclose(norms.worn(made, "one"), [1, 2], rtol=1e-3)
+
+
 def test_a_dealt_task_has_one_training_set_for_all_seeds():
     runs = CHAPTER.experiments["transformer_dealt"](CHAPTER.settings(seeds=2)).runs
     sets = [run.task.in_train(run.seed) for run in runs]
