@@ -59,6 +59,11 @@ def added_later(entry: Entry) -> bool:
     return any(one.get("added_later", False) for one in entry.get("versions", ())[:1])
 
 
+def raised(entry: Entry) -> bool:
+    """Whether some criterion before the last one gave less than reproduced, on the record of its time."""
+    return any(one.get("verdict") not in (None, "reproduced") for one in entry.get("versions", ())[:-1])
+
+
 def before(entry: Entry, outcome: str, size: str = "full") -> str:
     """The verdict of the criterion before unforced changes, where there are any.
 

@@ -27,6 +27,12 @@ def test_a_change_before_the_record_or_one_that_an_error_forced_leaves_todays_ve
     assert register.before(before, "reproduced") == register.before(forced, "reproduced") == "reproduced"
 
 
+def test_a_verdict_is_raised_where_an_earlier_criterion_gave_less():
+    less, more, unknown = ({"verdict": one} for one in ("undecided", "reproduced", None))
+    assert register.raised({"versions": [less, more]}) and register.raised({"versions": [more, less, {}]})
+    assert not any(register.raised({"versions": one}) for one in ([more, less], [unknown, more], [less], []))
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b'{"a": ', "line 1"), (b"\xff", "utf-8")]

@@ -108,6 +108,12 @@ def facts(found: Sequence[Card]) -> dict[str, str]:
             for card in found
             for one in card.of("paper")
         ),
+        "raised": sum(
+            (one["outcome"], one["changed"]) == ("reproduced", True)
+            and register.raised(registers[card.chapter].get(one["id"], {}))
+            for card in found
+            for one in card.of("paper")
+        ),
         "decided_full": count(decided, whose="paper", size="full"),
         "networks": len(set().union(*(card.behind() for card in found))),
         "core_hours": round(sum(record["core_seconds"] for card in found for record in card.records) / 3600),

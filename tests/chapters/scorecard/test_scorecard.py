@@ -67,6 +67,11 @@ def test_counts_are_by_paper_and_outcome_and_every_network_counts_once(monkeypat
         "what is decided"
     )
     assert (facts["paper_fewer"], facts["ours_fewer"], facts["paper_up"]) == ("none", "1", "3")
+    assert facts["raised"] == "none"
+    changed = {"versions": [{"verdict": "partly"}, {}]}
+    monkeypatch.setattr(cards.register, "load", lambda chapter: {"a": changed, "d": changed})
+    was = [claim("a", "reproduced", changed=True), claim("d", "partly", changed=True), claim("f", "reproduced")]
+    assert cards.facts([Card("one", "One", was, [])])["raised"] == "1"
 
 
 def test_the_overview_has_a_row_a_paper_and_one_for_our_own_checks_by_size():
