@@ -80,10 +80,10 @@ def before_fit(record: xr.Dataset) -> Array:
     return np.reshape(found, (-1, 4)).T
 
 
-def broken(record: xr.Dataset) -> Array:
-    """(run,) how often, of the times looked at once the training set was fitted, it is not; nan if it never was."""
+def broken(record: xr.Dataset, level: float = FIT) -> Array:
+    """(run,) how often, of the looks once the training set was fitted, less of it is right; nan if it never was."""
     later = record.train_accuracy.where(record.step >= _by_run(record, t_fit(record)))
-    return ((later < FIT).sum("step") / later.notnull().sum("step")).values
+    return ((later < level).sum("step") / later.notnull().sum("step")).values
 
 
 def across_breakdowns(record: xr.Dataset) -> Array:

@@ -18,9 +18,11 @@ OUTPUTS = 52  # of the released network, of which 47 are labels
 SNAPSHOTS = 16
 
 
-def run(task: ShapeSum, model: Any, seed: int, *, epochs: int, weight_decay: float, label: str) -> Run:
+def run(
+    task: ShapeSum, model: Any, seed: int, *, epochs: int, weight_decay: float, label: str, lr: float = 1e-3
+) -> Run:
     """One training at the released settings: learning rate .001, cross-entropy, the last batch of an epoch short."""
-    optimizer = Adam(1e-3, weight_decay)
+    optimizer = Adam(lr, weight_decay)
     steps = epochs * steps_per_epoch(task.train_size)
     batch = min(BATCH, task.train_size)
     return Run(task, model, optimizer, steps, seed, "cross_entropy", batch, label, last_batch="short")
@@ -30,17 +32,18 @@ def on_pictures(name: str, s: Settings, *conditions: dict[str, Any], epochs: int
     """ResNet-18 on pictures, tested on all of them every ten epochs; answers are kept at some times.
 
     Conditions have a ``label``, sizes of ``PictureSum`` and ``ResNet18``, and may have ``weights``, a file to start
-    from, and a ``split``; drawing and weight decay are the page's, like number of symbols and share trained on, unless
-    they say.
+    from, a ``split`` and an ``lr``; drawing and weight decay are the page's, like number of symbols and share trained
+    on, unless they say.
     """
     runs = []
     for condition in conditions:
-        sizes = {"classes": OUTPUTS, "drawing": s.drawing, "weight_decay": s.weight_decay, **condition}
-        label, decay, weights = sizes.pop("label"), sizes.pop("weight_decay"), sizes.pop("weights", "")
+        sizes = {"classes": OUTPUTS, "drawing": s.drawing, "weight_decay": s.weight_decay, "lr": 1e-3, **condition}
+        how = {name: sizes.pop(name) for name in ("label", "weight_decay", "lr")}
+        weights = sizes.pop("weights", "")
         drawn = {name: sizes[name] for name in ("size", "channels")} | {"drawing": sizes.pop("drawing")}
         task = PictureSum(dictionary(s.symbols), s.train_size, sizes.pop("split", None), **drawn)
         model = ResNet18.pretrained(weights, **sizes) if weights else ResNet18(**sizes)
-        runs += [run(task, model, seed, epochs=epochs, weight_decay=decay, label=label) for seed in range(seeds)]
+        runs += [run(task, model, seed, epochs=epochs, **how) for seed in range(seeds)]
     one = steps_per_epoch(s.train_size)
     kept = np.unique(np.geomspace(10, epochs, SNAPSHOTS).round(-1).astype(int))  # at evaluations, and at the end
     return Experiment(
