@@ -58,6 +58,22 @@ def test_a_course_as_in_the_figure_reproduces_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("slow", "outcome"),
+    [
+        ("plateau only", "reproduced"),
+        ("grokking", "not reproduced"),
+        ("chance", "reproduced"),
+        ("never fitted", "not reproduced"),
+    ],
+)
+def test_breakdowns_are_needed_if_without_them_a_fitted_network_knows_no_more_in_an_equal_time(slow, outcome) -> None:
+    claim = next(one for one in network.section.claims if one.id == "breakdowns-needed")
+    found = {"calm": course(slow, 12_000), "half": course("grokking")}
+    found["calm"].coords["lr"] = found["calm"].lr * 0.3
+    assert claim.judge(found).outcome == outcome
+
+
+@pytest.mark.parametrize(
     "fitted, stays, right, outcome",
     [
         (1.0, 1.0, 0.1, "reproduced"),  # past the order, and not yet at the sum
