@@ -322,6 +322,7 @@ section.claim(
          at_most(0.6), every=True, premise=True),
     on="calm",
     forecast="0.11 to 0.3: 0.11 over the 400 epochs of the run by which the rate was chosen",
+    note="Training broke down after all, if rarely, and all of the rise lies across that",
     whose="ours",
 )  # fmt: skip
 
