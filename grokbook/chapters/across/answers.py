@@ -212,9 +212,8 @@ def chance(record: xr.Dataset, *, perfect: bool = False) -> Array:
     known = scaled(np.minimum(times.done, 1e12))  # never is last
     dealt = known[np.vstack([np.arange(len(waiting)), drawn.argsort(1)])]
     found = {name: scaled(at(record, curve(record, name), 2 * times.fitted)) for name in CURVES}
-    return _gain(
-        {name: np.abs(dealt @ one) for name, one in (found | {"perfect": known} if perfect else found).items()}
-    )
+    found |= {"perfect": known} if perfect else {}
+    return _gain({name: np.abs(dealt @ one) for name, one in found.items()})
 
 
 def answers(record: xr.Dataset) -> xr.Dataset:
