@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from grokbook import plotting
 
@@ -130,6 +133,24 @@ def test_points_of_a_lean_path_are_where_they_were():
         places.append(here + moves.cumsum(0))
         here = places[-1][0]  # a closed ring ends where it began
     np.testing.assert_allclose(np.concatenate(places), points, atol=0.0501)
+
+
+def test_a_picture_inside_a_lean_svg_is_the_same_to_the_pixel():
+    def written(pixels):
+        picture = io.BytesIO()
+        Image.fromarray(pixels).save(picture, format="png")
+        return base64.b64encode(picture.getvalue())
+
+    some = np.random.default_rng(0)
+    colors = some.integers(0, 256, (256, 4), dtype=np.uint8)  # see-through ones too
+    few, many = colors[some.integers(0, 256, (40, 50))], some.integers(0, 256, (40, 50, 4), dtype=np.uint8)
+    for pixels, smaller in ((few, True), (many, False)):
+        svg = plotting.lean(b'<image href="data:image/png;base64,' + written(pixels) + b'"/>')
+        found = svg.split(b"base64,")[1].split(b'"')[0]
+        np.testing.assert_array_equal(
+            np.asarray(Image.open(io.BytesIO(base64.b64decode(found))).convert("RGBA")), pixels
+        )
+        assert (len(found) < len(written(pixels))) == smaller
 
 
 def test_letters_come_from_the_font_that_matplotlib_brings(tmp_path):
