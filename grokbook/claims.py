@@ -147,9 +147,9 @@ class Verdict:
 
 
 def lesser(today: Verdict, before: Verdict) -> Verdict:
-    """The one that counts: a change of a criterion after its record may lower a verdict and never raise it."""
+    """The one that counts, today's if both agree: a change of a criterion after its record never raises a verdict."""
     order = ("reproduced", "partly", "undecided", "not reproduced", "not tested")
-    return max(before, today, key=lambda one: order.index(one.outcome))
+    return max(today, before, key=lambda one: order.index(one.outcome))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from grokbook.chapters.gu.reading import correlation, reached, t_fit
 from grokbook.chapters.gu.training import TRACKED, condition, every, scaled
 from grokbook.claims import Part, at_least, at_most, below, exactly
 from grokbook.curves import median
+from grokbook.measures.common import Array
 from grokbook.settings import Shares, Steps
 from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.records import select
@@ -38,17 +39,19 @@ def overlap(s: Settings, *, steps: Steps = 30_000) -> Experiment:
 
 @section.experiment(
     smaller=[
-        {"seeds": 1},
-        {"shares": (0.3, 0.25), "seeds": 1},
+        {"once": (0.2,)},
         {"p": 31, "d_model": 64, "shares": (0.6, 0.55, 0.5), "seeds": 2, "steps": 8_000},
     ],
     quick={"shares": (0.7,), "steps": 40},
 )
-def toeplitz(s: Settings, *, shares: Shares = SHARES, steps: Steps = 40_000) -> Experiment:
-    """Fig. 20: a structured start of the embedding, a random one, and a random one of the same means and norms."""
+def toeplitz(s: Settings, *, shares: Shares = SHARES, once: Shares = (), steps: Steps = 40_000) -> Experiment:
+    """Fig. 20: a structured start of the embedding, a random one, and a random one of the same means and norms.
+
+    Shares that are named ``once``, too, get the first seed alone.
+    """
     d = max(s.d_model, 4 * (s.p // 4 + 1))  # the structured start needs a dimension a token, and heads a fourth of them
     conditions = (condition(one, s.p, alpha, d, steps, start=one) for alpha in shares for one in STARTS)
-    runs = every(s.seeds, conditions)
+    runs = tuple(run for run in every(s.seeds, conditions) if not (run.seed and run.task.train_fraction in once))
     return Experiment("gu/toeplitz", runs, Schedule(log=60, every=25), TRACKED, stop=Stop(evaluations=10))
 
 
@@ -79,6 +82,15 @@ def speeds(record: xr.Dataset, start: str, other: str) -> dict[float, Factor]:
         if np.isfinite([np.median(a), np.median(b)]).any():
             found[float(alpha)] = factor(a, b)
     return found
+
+
+def pairs(record: xr.Dataset, start: str, other: str) -> Array:
+    """(pair,) the same for networks of one share and one seed, and so one training set, where one or both get there."""
+    own, against = (select(record, start=name) for name in (start, other))
+    keys = [[*zip(runs.train_fraction.values, runs.seed.values, strict=True)] for runs in (own, against)]
+    late = dict(zip(keys[1], reached(against, 0.5), strict=True))
+    found = [(ours, late[key]) for key, ours in zip(keys[0], reached(own, 0.5), strict=True)]
+    return np.array([ours / theirs for ours, theirs in found if np.isfinite([ours, theirs]).any()])
 
 
 def unranked(record: xr.Dataset) -> bool:
