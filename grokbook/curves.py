@@ -136,8 +136,13 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def spearman_within(groups: ArrayLike, x: ArrayLike, y: ArrayLike) -> float:
-    """Rank correlation within groups, (n,) each: ranks are taken in each group and counted from its middle."""
+    """Rank correlation within groups, (n,) each: ranks are taken in each group and counted from its middle.
+
+    nan where there are none.
+    """
     places = [np.flatnonzero(np.asarray(groups) == one) for one in np.unique(groups)]
+    if not places:
+        return float("nan")
     a, b = (np.concatenate([ranks(some) - (len(some) + 1) / 2 for some in (np.asarray(of)[one] for one in places)])
             for of in (x, y))  # fmt: skip
     with np.errstate(invalid="ignore"):

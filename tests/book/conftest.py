@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import json
 import os
 import shutil
@@ -67,6 +69,7 @@ class Site(NamedTuple):
     stage: Path  # the executed notebooks and what they are rendered with
     build: Path
     cache: Path  # the records that were trained for it
+    told: str  # what the build said on stderr
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Site]
         for chapter, fewer in SHORT.items():
             for name, value in fewer.items():
                 patch.setitem(chapters()[chapter].quick, name, value)
-        book.make_book(book.Settings(scale="quick", device="cpu", root=root, output=build))
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            book.make_book(book.Settings(scale="quick", device="cpu", root=root, output=build))
         assert os.environ["GROKBOOK_CACHE"] == str(cache)
-    yield Site(build / "html", build / "book" / "stage", build, cache)
+    yield Site(build / "html", build / "book" / "stage", build, cache, told.getvalue())

@@ -64,7 +64,7 @@ def scaled_gelu(s: Settings) -> xr.Dataset:
     return xr.concat([both, _sampled(s, (6400, 12800, 25600), ("gelu",), scale)], "width", join="outer").to_dataset()
 
 
-@section.experiment(quick={"names": ("quadratic", "relu", "tanh"), "steps": 200})
+@section.experiment(quick={"steps": 200})
 def trained_activations(
     s: Settings, *, names: Trained = TRAINED, train_fraction: Share = 0.5, steps: Steps = 1_000
 ) -> Experiment:
