@@ -137,6 +137,8 @@ def test_the_papers_own_table_is_reproduced_and_one_without_an_effect_is_not():
     assert outcome("table1-values", table_1=low) == "undecided"  # as the scripts train longer
     assert outcome("table1-values", table_1=low.assign_attrs(steps=30_000)) == "not reproduced"
     assert outcome("table1-values", table_1=none) == "not reproduced"
+    for values, found in ((paper, "reproduced"), (paper - 0.09, "not reproduced"), (paper * 0 + 0.8, "not reproduced")):
+        assert outcome("table1-squares", squares=holes.rows(table(values), "square")) == found
 
 
 def test_a_row_that_never_memorises_is_not_ranked():
