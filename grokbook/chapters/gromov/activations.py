@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -16,8 +15,8 @@ from grokbook.chapters.gromov.training import ADAMW, adamw, seeded
 from grokbook.claims import REACHED, Part, at_least, at_most, below, between
 from grokbook.curves import last, median, t_test
 from grokbook.measures.common import Array
-from grokbook.models.mlp import ACTIVATIONS, TwoLayerMLP
-from grokbook.settings import Share, Steps, choice, several
+from grokbook.models.mlp import TwoLayerMLP
+from grokbook.settings import Share, Steps
 from grokbook.tasks import ModularTask
 from grokbook.train.experiment import Experiment, Schedule, Stop
 from grokbook.train.records import select
@@ -32,7 +31,6 @@ NAMES = {
 ODD = ("tanh", "sigmoid", "cubic")
 TRAINED = ("quadratic", "relu", "gelu", "abs", "tanh")
 EVEN = ("relu", "gelu", "abs")  # with an even part that is no constant, as the square
-Trained = Annotated[tuple[str, ...], several(choice(*ACTIVATIONS))]
 SAMPLE = 400  # pairs looked at beyond width 800, where the whole table would take minutes
 
 
@@ -65,9 +63,7 @@ def scaled_gelu(s: Settings) -> xr.Dataset:
 
 
 @section.experiment(quick={"steps": 200})
-def trained_activations(
-    s: Settings, *, names: Trained = TRAINED, train_fraction: Share = 0.5, steps: Steps = 1_000
-) -> Experiment:
+def trained_activations(s: Settings, *, train_fraction: Share = 0.5, steps: Steps = 1_000) -> Experiment:
     """Section 2: ``adamw_curves`` with other activations in place of the square; the odd one with less decay as well.
 
     A pilot at p = 31 chose that decay, under which tanh learns its training set; a run ends after it has generalised.
@@ -75,7 +71,7 @@ def trained_activations(
     task = ModularTask(s.p, "n + m", train_fraction)
     runs = [
         run
-        for name in names
+        for name in TRAINED
         for run in seeded(s.few, task, TwoLayerMLP(s.p, s.width, "standard", name), ADAMW, steps, NAMES[name])
     ]
     for name in ("quadratic", "tanh"):

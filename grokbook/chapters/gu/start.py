@@ -85,7 +85,7 @@ def speeds(record: xr.Dataset, start: str, other: str) -> dict[float, Factor]:
 
 
 def pairs(record: xr.Dataset, start: str, other: str) -> Array:
-    """(pair,) the same for networks of one share and one seed, and so one training set, where one or both get there."""
+    """(pair,) the factors of networks of one share and seed, and so one training set, where one or both get there."""
     own, against = (select(record, start=name) for name in (start, other))
     keys = [[*zip(runs.train_fraction.values, runs.seed.values, strict=True)] for runs in (own, against)]
     late = dict(zip(keys[1], reached(against, 0.5), strict=True))
